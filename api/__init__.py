@@ -1,0 +1,1 @@
+"""The doors: HTTP, console and command line."""

@@ -1,0 +1,1 @@
+"""The floor that all packages share; light imports only."""

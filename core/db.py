@@ -1,0 +1,172 @@
+"""Database access: SQLite and PostgreSQL behind the same sessions.
+
+A unit of work that may write opens `Database.write()`, which on SQLite begins IMMEDIATE so that two
+writers queue instead of failing on an upgraded read. Messages put in the session's outbox are sent
+after the commit; a rolled-back session sends nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import DateTime, Engine, create_engine, event
+from sqlalchemy.engine import Dialect
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+from sqlalchemy.types import TypeDecorator
+
+from core.errors import DiskFull, TransientError
+from core.settings import Settings, get_settings
+
+log = logging.getLogger(__name__)
+
+_OUTBOX = "outbox"
+Sender = Callable[[str, str], None]
+
+
+def utcnow() -> datetime:
+    """Aware current time."""
+    return datetime.now(UTC)
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """Aware UTC datetimes on every backend (SQLite stores no zone)."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Refuse naive values; store UTC."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("naive datetime given to the database")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Return aware UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Database:
+    """Engine and sessions of one process. Make one per process, after the fork.
+
+    Args:
+        url: SQLAlchemy URL (`sqlite:///…` or `postgresql+psycopg://…`).
+        send: called as `send(task_name, job_id)` for each outbox entry after commit; its failure is
+            logged and the request still succeeds, because the reaper re-sends unclaimed jobs.
+    """
+
+    def __init__(self, url: str, *, settings: Settings | None = None, send: Sender | None = None) -> None:
+        s = (settings or get_settings()).database
+        if url.startswith("postgresql://"):
+            url = "postgresql+psycopg://" + url.removeprefix("postgresql://")
+        self.is_sqlite = url.startswith("sqlite")
+        options: dict[str, Any] = {"pool_pre_ping": not self.is_sqlite}
+        if self.is_sqlite:
+            path = Path(url.removeprefix("sqlite:///"))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            options["connect_args"] = {"timeout": s.busy_timeout_ms / 1000, "check_same_thread": False}
+        options.update(pool_size=s.pool_size, max_overflow=s.max_overflow, pool_timeout=s.pool_timeout_s)
+        self.engine: Engine = create_engine(url, **options)
+        if self.is_sqlite:
+            _prepare_sqlite(self.engine, s.busy_timeout_ms)
+        self._send = send
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """A session that only reads; its end rolls back."""
+        with self._translated(), Session(self.engine, expire_on_commit=False) as session:
+            if self.is_sqlite:
+                session.connection(execution_options={"geo_begin": "BEGIN"})
+            try:
+                yield session
+            finally:
+                session.rollback()
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """A session that may write: commits at the end, rolls back on any exception.
+
+        Outbox entries are sent after the commit.
+        """
+        with self._translated(), Session(self.engine, expire_on_commit=False) as session:
+            if self.is_sqlite:
+                session.connection(execution_options={"geo_begin": "BEGIN IMMEDIATE"})
+            session.info[_OUTBOX] = []
+            try:
+                yield session
+                session.commit()
+            except BaseException:
+                session.rollback()
+                raise
+            outbox = session.info.pop(_OUTBOX)
+        for task_name, job_id in outbox:
+            self._deliver(task_name, job_id)
+
+    def _deliver(self, task_name: str, job_id: str) -> None:
+        if self._send is None:
+            return
+        try:
+            self._send(task_name, job_id)
+        except Exception:
+            log.warning("broker_send_failed", extra={"task_name": task_name, "job_id": job_id}, exc_info=True)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except OperationalError as error:
+            text = str(error.orig).lower()
+            if "disk is full" in text or "disk i/o" in text or "no space left" in text:
+                raise DiskFull("The database's disk is full; free space and try again.") from error
+            raise TransientError(f"The database did not answer: {error.orig}") from error
+
+    def dispose(self) -> None:
+        """Close all pooled connections."""
+        self.engine.dispose()
+
+
+def put_in_outbox(session: Session, task_name: str, job_id: str) -> None:
+    """Have `(task_name, job_id)` sent once this session has committed."""
+    session.info[_OUTBOX].append((task_name, job_id))
+
+
+def _prepare_sqlite(engine: Engine, busy_timeout_ms: int) -> None:
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # we write BEGIN ourselves
+        cursor = connection.cursor()
+        for pragma in (
+            f"busy_timeout={busy_timeout_ms}",
+            "journal_mode=WAL",
+            "synchronous=NORMAL",
+            "foreign_keys=ON",
+            "temp_store=MEMORY",
+        ):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _on_begin(connection: Any) -> None:
+        connection.exec_driver_sql(connection.get_execution_options().get("geo_begin", "BEGIN IMMEDIATE"))
+
+
+@lru_cache(maxsize=1)
+def get_database() -> Database:
+    """The process's database, with Celery as the sender of its outbox.
+
+    Prefork children call `get_database.cache_clear()` after the fork (see `core/worker.py`).
+    """
+    from core.worker import send_job
+
+    settings = get_settings()
+    return Database(settings.database_url, settings=settings, send=send_job)

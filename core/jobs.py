@@ -1,0 +1,341 @@
+"""Durable jobs: add, claim, heartbeat, finish, fail, retry, cancel.
+
+A task is a few short transactions: claim (commit), work with no session open, finish (commit). The
+row is the truth and the broker only rings, so each step holds when a message comes twice or never.
+Only the holder of a lease may finish its job; whoever lost the lease gets `LeaseLost` and its
+transaction rolls back, so an effect happens once.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from core.db import Database, get_database, put_in_outbox, utcnow
+from core.errors import GeoError, LeaseLost, TransientError
+from core.ids import new_id
+from core.metrics import JOB_SECONDS, JOBS_FINISHED
+from core.models import BuildRow, DocumentRow, JobRow, QueryRow
+from core.retry import classify
+from core.settings import WorkerSettings, get_settings
+from core.types import AnswerStatus, BuildStatus, DocumentStatus, JobStatus
+from core.worker import QUEUES, Task
+
+log = logging.getLogger(__name__)
+
+
+def add_job(
+    session: Session,
+    task: Task,
+    *,
+    tenant_id: str,
+    subject_kind: str,
+    subject_id: str,
+    subject_version: int = 0,
+    attempt_key: str = "",
+    **args: Any,
+) -> str:
+    """Record the intent and ring the worker after the commit.
+
+    Args:
+        session: an open `Database.write()` session.
+        subject_kind: `document`, `query` or `build`; a failed job fails its subject.
+        attempt_key: makes a second run of the same task on the same subject a new job.
+        args: ids and small options only.
+
+    Returns:
+        The id of the new job, or of the one that already stands for the same key.
+    """
+    same = select(JobRow.id).where(
+        JobRow.task == task.value,
+        JobRow.subject_id == subject_id,
+        JobRow.subject_version == subject_version,
+        JobRow.attempt_key == attempt_key,
+    )
+    known = session.scalar(same)
+    if known is not None:
+        return known
+    job = JobRow(
+        id=new_id("job"),
+        tenant_id=tenant_id,
+        task=task.value,
+        queue=QUEUES[task],
+        subject_kind=subject_kind,
+        subject_id=subject_id,
+        subject_version=subject_version,
+        attempt_key=attempt_key,
+        args=args,
+        next_send_at=utcnow() + timedelta(seconds=get_settings().worker.resend_base_s),
+    )
+    session.add(job)
+    session.flush()
+    put_in_outbox(session, task.value, job.id)
+    return job.id
+
+
+@dataclass(slots=True)
+class JobRun:
+    """One claimed attempt, handed to the task's function."""
+
+    db: Database
+    id: str
+    task: Task
+    tenant_id: str
+    subject_id: str
+    subject_version: int
+    attempt: int
+    attempt_key: str
+    args: dict[str, Any]
+    token: str
+    finished: bool = field(default=False)
+
+    def progress(self, done: int, total: int) -> None:
+        """Store progress; it renews the lease. Raises `LeaseLost` when another worker took over."""
+        with self.db.write() as session:
+            self._touch(session, progress_done=done, progress_total=total)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody asked to stop this job."""
+        with self.db.read() as session:
+            return bool(session.scalar(select(JobRow.cancel_requested).where(JobRow.id == self.id)))
+
+    @contextmanager
+    def finish(self, status: JobStatus = JobStatus.DONE) -> Iterator[Session]:
+        """The last transaction: the caller's writes and the job's end commit together or not at all.
+
+        Raises:
+            LeaseLost: the lease is not ours any more; nothing was written.
+        """
+        with self.db.write() as session:
+            self._touch(
+                session, status=status.value, finished_at=utcnow(), lease_token=None, lease_expires_at=None
+            )
+            yield session
+        self.finished = True
+
+    def _touch(self, session: Session, **values: Any) -> None:
+        values.setdefault("lease_expires_at", utcnow() + timedelta(seconds=get_settings().worker.lease_ttl_s))
+        done = session.execute(
+            update(JobRow).where(JobRow.id == self.id, JobRow.lease_token == self.token).values(**values)
+        )
+        if done.rowcount != 1:
+            raise LeaseLost(job_id=self.id)
+
+
+def run_job(job_id: str, work: Callable[[JobRun], None], *, db: Database | None = None) -> None:
+    """Claim the job, do the work under a kept lease, and settle its outcome.
+
+    A job that is done, cancelled or held by a living worker is left alone (a no-op). `work` must end
+    with `with run.finish() as session:`; if it returns without, the job is finished plainly.
+    """
+    db = db or get_database()
+    run = _claim(db, job_id)
+    if run is None:
+        return
+    start = time.perf_counter()
+    outcome = "done"
+    LEASES.hold(db, run)
+    try:
+        work(run)
+        if not run.finished:
+            with run.finish():
+                pass
+    except LeaseLost:
+        outcome = "lease_lost"
+        log.warning("lease_lost", extra={"job_id": job_id, "task": run.task.value})
+    except Exception as error:  # noqa: BLE001 - the one place that sorts errors into retry and end
+        outcome = _settle_error(db, run, classify(error))
+    finally:
+        LEASES.release(run)
+        JOBS_FINISHED.labels(run.task.value, outcome).inc()
+        JOB_SECONDS.labels(run.task.value).observe(time.perf_counter() - start)
+
+
+def _claim(db: Database, job_id: str) -> JobRun | None:
+    token, now = secrets.token_hex(16), utcnow()
+    worker = get_settings().worker
+    with db.write() as session:
+        taken = session.execute(
+            update(JobRow)
+            .where(
+                JobRow.id == job_id,
+                (JobRow.status == JobStatus.WAITING.value)
+                | ((JobRow.status == JobStatus.RUNNING.value) & (JobRow.lease_expires_at < now)),
+                JobRow.attempts < worker.max_attempts,
+            )
+            .values(
+                status=JobStatus.RUNNING.value,
+                lease_token=token,
+                lease_expires_at=now + timedelta(seconds=worker.lease_ttl_s),
+                attempts=JobRow.attempts + 1,
+                started_at=now,
+            )
+        )
+        if taken.rowcount != 1:
+            return None
+        row = session.get_one(JobRow, job_id)
+        if row.subject_kind == "document" and row.task != Task.PURGE.value:
+            session.execute(
+                update(DocumentRow)
+                .where(DocumentRow.id == row.subject_id, DocumentRow.status == DocumentStatus.QUEUED.value)
+                .values(status=DocumentStatus.PROCESSING.value)
+            )
+        return JobRun(
+            db, row.id, Task(row.task), row.tenant_id, row.subject_id, row.subject_version,
+            row.attempts, row.attempt_key, dict(row.args), token,
+        )  # fmt: skip
+
+
+def _settle_error(db: Database, run: JobRun, error: GeoError) -> str:
+    worker = get_settings().worker
+    retry = isinstance(error, TransientError) and run.attempt < worker.max_attempts
+    log.log(
+        logging.WARNING if retry else logging.ERROR,
+        "job_retry" if retry else "job_failed",
+        extra={"job_id": run.id, "task": run.task.value, "code": error.code, "detail": error.detail},
+        exc_info=error.__cause__ or error,
+    )
+    try:
+        with db.write() as session:
+            if not retry:
+                fail_job(session, run.id, error.code, error.detail, token=run.token)
+                return "failed"
+            delay = backoff_s(run.attempt, worker)
+            run._touch(
+                session,
+                status=JobStatus.WAITING.value,
+                lease_token=None,
+                lease_expires_at=None,
+                error_code=error.code,
+                error_detail=error.detail,
+                next_send_at=utcnow() + timedelta(seconds=delay),
+            )
+    except LeaseLost:
+        return "lease_lost"
+    return "retry"
+
+
+def backoff_s(attempt: int, worker: WorkerSettings) -> float:
+    """Seconds before attempt + 1: exponential with full jitter over the upper half, capped."""
+    ceiling = min(worker.retry_cap_s, worker.retry_base_s * 2 ** (attempt - 1))
+    return ceiling * (0.5 + random.random() / 2)  # noqa: S311 - jitter, not a secret
+
+
+def fail_job(session: Session, job_id: str, code: str, detail: str, *, token: str | None = None) -> None:
+    """End a job as failed and tell its subject, in the caller's transaction.
+
+    Raises:
+        LeaseLost: `token` was given and the job is not held under it.
+    """
+    query = update(JobRow).where(JobRow.id == job_id)
+    if token is not None:
+        query = query.where(JobRow.lease_token == token)
+    now = utcnow()
+    done = session.execute(
+        query.values(
+            status=JobStatus.FAILED.value,
+            error_code=code,
+            error_detail=detail,
+            finished_at=now,
+            lease_token=None,
+            lease_expires_at=None,
+        )  # fmt: skip
+    )
+    if done.rowcount != 1:
+        raise LeaseLost(job_id=job_id)
+    row = session.get_one(JobRow, job_id)
+    _fail_subject(session, row, code, detail)
+
+
+def _fail_subject(session: Session, job: JobRow, code: str, detail: str) -> None:
+    """A failed stage ends its document, query or build with the reason; other states are left alone."""
+    now = utcnow()
+    if job.subject_kind == "document":
+        session.execute(
+            update(DocumentRow)
+            .where(
+                DocumentRow.id == job.subject_id,
+                DocumentRow.latest_version == job.subject_version,
+                DocumentRow.status != DocumentStatus.DELETING.value,
+            )
+            .values(status=DocumentStatus.FAILED.value, error_code=code, error_detail=detail, updated_at=now)
+        )
+    elif job.subject_kind == "query":
+        open_states = (AnswerStatus.QUEUED.value, AnswerStatus.RUNNING.value)
+        session.execute(
+            update(QueryRow)
+            .where(QueryRow.id == job.subject_id, QueryRow.status.in_(open_states))
+            .values(status=AnswerStatus.FAILED.value, error_code=code, error_detail=detail, finished_at=now)
+        )
+    elif job.subject_kind == "build":
+        session.execute(
+            update(BuildRow)
+            .where(BuildRow.id == job.subject_id)
+            .values(
+                status=BuildStatus.FAILED.value,
+                error_code=code,
+                error_detail=detail,
+                finished_at=now,
+                open_key=None,
+            )
+        )
+
+
+class LeaseKeeper:
+    """One thread per process that renews the leases of all jobs running in it.
+
+    Working slowly is not dying: as long as the process lives, its leases live.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[str, JobRun] = {}
+        self._db: Database | None = None
+        self._thread: threading.Thread | None = None
+
+    def hold(self, db: Database, run: JobRun) -> None:
+        """Start renewing this run's lease."""
+        with self._lock:
+            self._db = db
+            self._held[run.token] = run
+            if self._thread is None or not self._thread.is_alive():  # not alive: we are a forked child
+                self._thread = threading.Thread(target=self._renew_for_ever, name="lease-keeper", daemon=True)
+                self._thread.start()
+
+    def release(self, run: JobRun) -> None:
+        """Stop renewing."""
+        with self._lock:
+            self._held.pop(run.token, None)
+
+    def _renew_for_ever(self) -> None:
+        while True:
+            ttl = get_settings().worker.lease_ttl_s
+            time.sleep(ttl / 4)
+            with self._lock:
+                tokens, db = list(self._held), self._db
+            if not tokens or db is None:
+                continue
+            try:
+                with db.write() as session:
+                    session.execute(
+                        update(JobRow)
+                        .where(JobRow.lease_token.in_(tokens))
+                        .values(lease_expires_at=utcnow() + timedelta(seconds=ttl))
+                    )
+            except GeoError:
+                log.warning("lease_renewal_failed", exc_info=True)
+
+
+LEASES = LeaseKeeper()

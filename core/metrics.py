@@ -1,0 +1,29 @@
+"""Prometheus metrics shared by all processes. Names start with `geo_`; times are in seconds."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge, Histogram
+
+JOBS_FINISHED = Counter("geo_jobs_finished_total", "Jobs by task and outcome", ["task", "outcome"])
+JOB_SECONDS = Histogram(
+    "geo_job_seconds",
+    "Run time of a job",
+    ["task"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800),
+)
+JOBS_REAPED = Counter("geo_jobs_reaped_total", "Jobs re-sent or failed by the reaper", ["task", "why"])
+ROUTE_SECONDS = Histogram("geo_route_seconds", "Time of one retrieval route", ["route"])
+ROUTE_FAILURES = Counter(
+    "geo_route_failures_total", "Routes that failed or missed the deadline", ["route", "why"]
+)
+ROUTE_HITS = Histogram(
+    "geo_route_hits", "Hits of one route", ["route"], buckets=(0, 1, 5, 10, 20, 50, 100, 500)
+)
+ANSWERS = Counter("geo_answers_total", "Answers by status and mode", ["status", "mode"])
+CLAIMS = Counter("geo_claims_total", "Claims by verdict", ["verdict"])
+INDEX_GENERATION = Gauge("geo_index_generation", "Generation served by this process", ["tier"])
+INDEX_VECTORS = Gauge("geo_index_vectors", "Live vectors", ["tier"])
+TIER_REFUSED = Gauge("geo_tier_refused", "1 while a damaged tier is refused", ["tier"])
+KV_USED_SHARE = Gauge("geo_kv_used_share", "Share of KV blocks in use")
+REQUESTS = Counter("geo_http_requests_total", "HTTP requests", ["method", "path", "status"])
+REQUEST_SECONDS = Histogram("geo_http_request_seconds", "HTTP time to the response's end", ["method", "path"])

@@ -1,0 +1,459 @@
+"""All tables. Rows stay inside `repository.py` files and `core/jobs.py`; callers get values.
+
+Passage ids are 64-bit integers because FAISS and tantivy key on them. Every row that a person can
+own carries its tenant.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from core.db import UtcDateTime, utcnow
+
+_Json = JSON().with_variant(postgresql.JSONB(), "postgresql")
+_BigId = BigInteger().with_variant(Integer, "sqlite")  # SQLite autoincrements INTEGER only
+
+
+class Base(DeclarativeBase):
+    """Declarative base with stable constraint names, so that migrations can drop them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {  # noqa: RUF012 - read by SQLAlchemy as a class attribute
+        datetime: UtcDateTime,
+        dict[str, Any]: _Json,
+        list[Any]: _Json,
+        list[str]: _Json,
+    }
+
+
+def _created() -> Mapped[datetime]:
+    return mapped_column(default=utcnow)
+
+
+# -- who ---------------------------------------------------------------------------------------
+
+
+class TenantRow(Base):
+    __tablename__ = "tenants"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    name: Mapped[str] = mapped_column(String(200), unique=True)
+    created_at: Mapped[datetime] = _created()
+
+
+class ApiKeyRow(Base):
+    """A hashed key. `collection_ids` None means every collection of the tenant."""
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"), index=True)
+    name: Mapped[str] = mapped_column(String(200))
+    role: Mapped[str] = mapped_column(String(16))
+    key_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    collection_ids: Mapped[list[str] | None]
+    created_at: Mapped[datetime] = _created()
+    revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+
+
+class AuditRow(Base):
+    __tablename__ = "audit"
+
+    id: Mapped[int] = mapped_column(_BigId, primary_key=True, autoincrement=True)
+    at: Mapped[datetime] = mapped_column(default=utcnow, index=True)
+    tenant_id: Mapped[str] = mapped_column(String(40), index=True)
+    principal: Mapped[str] = mapped_column(String(40))
+    action: Mapped[str] = mapped_column(String(60))
+    subject: Mapped[str] = mapped_column(String(80))
+    request_id: Mapped[str] = mapped_column(String(64), default="-")
+    details: Mapped[dict[str, Any]] = mapped_column(default=dict)
+
+
+# -- work --------------------------------------------------------------------------------------
+
+
+class JobRow(Base):
+    """One durable unit of work: the intent, its lease and its outcome (see `core/jobs.py`)."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (
+        UniqueConstraint("task", "subject_id", "subject_version", "attempt_key"),
+        Index("ix_jobs_status_queue", "status", "queue"),
+        Index("ix_jobs_subject", "subject_kind", "subject_id"),
+    )
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    tenant_id: Mapped[str] = mapped_column(String(40), index=True)
+    task: Mapped[str] = mapped_column(String(60))
+    queue: Mapped[str] = mapped_column(String(20))
+    subject_kind: Mapped[str] = mapped_column(String(20))
+    subject_id: Mapped[str] = mapped_column(String(40))
+    subject_version: Mapped[int] = mapped_column(default=0)
+    attempt_key: Mapped[str] = mapped_column(
+        String(40), default="", doc="tells a reprocess apart from the first run"
+    )
+    args: Mapped[dict[str, Any]] = mapped_column(default=dict, doc="ids and small options only")
+    status: Mapped[str] = mapped_column(String(16), default="waiting")
+    attempts: Mapped[int] = mapped_column(default=0)
+    progress_done: Mapped[int] = mapped_column(default=0)
+    progress_total: Mapped[int] = mapped_column(default=0)
+    lease_token: Mapped[str | None] = mapped_column(String(40))
+    lease_expires_at: Mapped[datetime | None]
+    cancel_requested: Mapped[bool] = mapped_column(Boolean, default=False)
+    sends: Mapped[int] = mapped_column(default=0)
+    next_send_at: Mapped[datetime | None]
+    error_code: Mapped[str | None] = mapped_column(String(60))
+    error_detail: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[datetime] = _created()
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+
+
+class LeaseRow(Base):
+    """A named exclusive right with a fencing number that only grows."""
+
+    __tablename__ = "leases"
+
+    name: Mapped[str] = mapped_column(String(40), primary_key=True)
+    holder: Mapped[str | None] = mapped_column(String(80))
+    fence: Mapped[int] = mapped_column(BigInteger, default=0)
+    expires_at: Mapped[datetime | None]
+
+
+# -- documents ---------------------------------------------------------------------------------
+
+
+class CollectionRow(Base):
+    __tablename__ = "collections"
+    __table_args__ = (UniqueConstraint("tenant_id", "name"),)
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"), index=True)
+    name: Mapped[str] = mapped_column(String(200))
+    created_at: Mapped[datetime] = _created()
+
+
+class PolicyRow(Base):
+    """One version of a collection's citation policy; the highest version is in force."""
+
+    __tablename__ = "policies"
+
+    collection_id: Mapped[str] = mapped_column(
+        ForeignKey("collections.id", ondelete="CASCADE"), primary_key=True
+    )
+    version: Mapped[int] = mapped_column(primary_key=True)
+    body: Mapped[dict[str, Any]]
+    created_by: Mapped[str] = mapped_column(String(40))
+    created_at: Mapped[datetime] = _created()
+
+
+class DocumentRow(Base):
+    """A document. `live_version` is what every route serves; None until the first version is indexed.
+
+    `content_hash` is that of the newest version, or `deleting:<id>` while it is being deleted, so that
+    the same bytes may come again.
+    """
+
+    __tablename__ = "documents"
+    __table_args__ = (
+        UniqueConstraint("tenant_id", "collection_id", "content_hash"),
+        Index("ix_documents_collection_status", "collection_id", "status"),
+    )
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"), index=True)
+    collection_id: Mapped[str] = mapped_column(ForeignKey("collections.id"))
+    name: Mapped[str] = mapped_column(String(400))
+    content_hash: Mapped[str] = mapped_column(String(80))
+    status: Mapped[str] = mapped_column(String(16), default="queued")
+    latest_version: Mapped[int] = mapped_column(default=1)
+    live_version: Mapped[int | None]
+    error_code: Mapped[str | None] = mapped_column(String(60))
+    error_detail: Mapped[str | None] = mapped_column(Text)
+    trust: Mapped[str] = mapped_column(String(16), default="normal")
+    tags: Mapped[list[str]] = mapped_column(default=list)
+    meta: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    created_at: Mapped[datetime] = _created()
+    updated_at: Mapped[datetime] = mapped_column(default=utcnow, onupdate=utcnow)
+
+
+class DocumentVersionRow(Base):
+    """One upload of a document: its original in the blob store and what normalize made of it."""
+
+    __tablename__ = "document_versions"
+
+    document_id: Mapped[str] = mapped_column(ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True)
+    blob_hash: Mapped[str] = mapped_column(String(64), index=True)
+    size_bytes: Mapped[int] = mapped_column(BigInteger)
+    file_name: Mapped[str] = mapped_column(String(400))
+    declared_type: Mapped[str] = mapped_column(String(120), default="")
+    media_type: Mapped[str] = mapped_column(String(120), default="", doc="as sniffed")
+    encoding: Mapped[str | None] = mapped_column(String(40))
+    encoding_confidence: Mapped[float | None]
+    title: Mapped[str] = mapped_column(String(400), default="")
+    lang: Mapped[str] = mapped_column(String(8), default="und")
+    text: Mapped[str | None] = mapped_column(Text, doc="normalized, as shown and cited")
+    offset_map: Mapped[bytes | None] = mapped_column(LargeBinary, doc="compressed; see ingest/normalize.py")
+    outline: Mapped[list[Any]] = mapped_column(default=list, doc="headings with spans")
+    warnings: Mapped[list[Any]] = mapped_column(default=list)
+    pages: Mapped[int | None]
+    passage_count: Mapped[int] = mapped_column(default=0)
+    created_at: Mapped[datetime] = _created()
+
+
+class PassageRow(Base):
+    __tablename__ = "passages"
+    __table_args__ = (
+        UniqueConstraint("document_id", "version", "ordinal"),
+        ForeignKeyConstraint(
+            ["document_id", "version"],
+            ["document_versions.document_id", "document_versions.version"],
+            ondelete="CASCADE",
+        ),
+        {"sqlite_autoincrement": True},  # a deleted id is never given again, so an index cannot confuse them
+    )
+
+    id: Mapped[int] = mapped_column(_BigId, primary_key=True, autoincrement=True)
+    tenant_id: Mapped[str] = mapped_column(String(40), index=True)
+    collection_id: Mapped[str] = mapped_column(String(40), index=True)
+    document_id: Mapped[str] = mapped_column(String(40))
+    version: Mapped[int]
+    ordinal: Mapped[int]
+    start: Mapped[int]
+    end: Mapped[int]
+    page: Mapped[int | None]
+    heading_path: Mapped[list[str]] = mapped_column(default=list)
+    lang: Mapped[str] = mapped_column(String(8))
+    text: Mapped[str] = mapped_column(Text)
+
+
+class PassageVectorRow(Base):
+    """The unit vector of a passage, fp16 little endian; index files are derived from these rows."""
+
+    __tablename__ = "passage_vectors"
+
+    passage_id: Mapped[int] = mapped_column(ForeignKey("passages.id", ondelete="CASCADE"), primary_key=True)
+    model: Mapped[str] = mapped_column(String(120), primary_key=True)
+    vector: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+# -- entities ----------------------------------------------------------------------------------
+
+
+class EntityRow(Base):
+    __tablename__ = "entities"
+
+    id: Mapped[str] = mapped_column(String(80), primary_key=True)
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"), index=True)
+    type: Mapped[str] = mapped_column(String(40))
+    name: Mapped[str] = mapped_column(String(300))
+    description: Mapped[str] = mapped_column(Text, default="")
+    same_as: Mapped[list[str]] = mapped_column(default=list, doc="external ids as URLs")
+    provenance: Mapped[str] = mapped_column(String(40), default="import")
+    merged_into: Mapped[str | None] = mapped_column(String(80))
+    blocked: Mapped[bool] = mapped_column(Boolean, default=False)
+    created_at: Mapped[datetime] = _created()
+
+
+class EntityAliasRow(Base):
+    __tablename__ = "entity_aliases"
+    __table_args__ = (Index("ix_entity_aliases_folded", "tenant_id", "folded"),)
+
+    entity_id: Mapped[str] = mapped_column(ForeignKey("entities.id", ondelete="CASCADE"), primary_key=True)
+    folded: Mapped[str] = mapped_column(String(300), primary_key=True, doc="search form of the alias")
+    tenant_id: Mapped[str] = mapped_column(String(40))
+    alias: Mapped[str] = mapped_column(String(300))
+    lang: Mapped[str] = mapped_column(String(8), default="und")
+    weight: Mapped[float] = mapped_column(default=1.0, doc="relative frequency, for the prior")
+
+
+class EntityEventRow(Base):
+    """A human override; the list of events is replayed by every re-link."""
+
+    __tablename__ = "entity_events"
+
+    id: Mapped[int] = mapped_column(_BigId, primary_key=True, autoincrement=True)
+    tenant_id: Mapped[str] = mapped_column(String(40), index=True)
+    entity_id: Mapped[str] = mapped_column(String(80), index=True)
+    action: Mapped[str] = mapped_column(String(20))
+    payload: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    principal: Mapped[str] = mapped_column(String(40))
+    undone: Mapped[bool] = mapped_column(Boolean, default=False)
+    at: Mapped[datetime] = mapped_column(default=utcnow)
+
+
+class MentionRow(Base):
+    __tablename__ = "mentions"
+    __table_args__ = (
+        Index("ix_mentions_document_version", "document_id", "version"),
+        Index("ix_mentions_entity", "tenant_id", "entity_id"),
+    )
+
+    id: Mapped[int] = mapped_column(_BigId, primary_key=True, autoincrement=True)
+    tenant_id: Mapped[str] = mapped_column(String(40))
+    passage_id: Mapped[int] = mapped_column(ForeignKey("passages.id", ondelete="CASCADE"), index=True)
+    document_id: Mapped[str] = mapped_column(String(40))
+    version: Mapped[int]
+    start: Mapped[int]
+    end: Mapped[int]
+    surface: Mapped[str] = mapped_column(String(300))
+    type: Mapped[str] = mapped_column(String(40), default="")
+    entity_id: Mapped[str | None] = mapped_column(String(80))
+    score: Mapped[float] = mapped_column(default=0.0)
+    reason: Mapped[str] = mapped_column(Text, default="")
+
+
+# -- index -------------------------------------------------------------------------------------
+
+
+class IndexLogRow(Base):
+    """Every add and delete of the index in order; the writer alone appends (decision 4)."""
+
+    __tablename__ = "index_log"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+    seq: Mapped[int] = mapped_column(_BigId, primary_key=True, autoincrement=True)
+    op: Mapped[str] = mapped_column(String(8), doc="add or delete")
+    document_id: Mapped[str] = mapped_column(String(40), index=True)
+    version: Mapped[int]
+    passage_ids: Mapped[list[Any]] = mapped_column(default=list)
+    at: Mapped[datetime] = mapped_column(default=utcnow)
+
+
+class TierRow(Base):
+    """What each tier serves; `generation` is authoritative, the manifest on disk must agree."""
+
+    __tablename__ = "tiers"
+
+    tier: Mapped[str] = mapped_column(String(8), primary_key=True)
+    generation: Mapped[int] = mapped_column(default=0)
+    applied_seq: Mapped[int] = mapped_column(BigInteger, default=0)
+    model: Mapped[str] = mapped_column(String(120), default="")
+    dimension: Mapped[int] = mapped_column(default=0)
+    published_at: Mapped[datetime | None]
+    previous: Mapped[list[Any]] = mapped_column(
+        default=list, doc="generations kept for rollback, newest first"
+    )
+
+
+class BuildRow(Base):
+    __tablename__ = "builds"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    tier: Mapped[str] = mapped_column(String(8), index=True)
+    mode: Mapped[str] = mapped_column(String(16), default="full")
+    status: Mapped[str] = mapped_column(String(16), default="queued")
+    open_key: Mapped[str | None] = mapped_column(
+        String(8), unique=True, doc="the tier while open: one build per tier"
+    )
+    from_generation: Mapped[int] = mapped_column(default=0)
+    to_generation: Mapped[int | None]
+    stats: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    error_code: Mapped[str | None] = mapped_column(String(60))
+    error_detail: Mapped[str | None] = mapped_column(Text)
+    created_by: Mapped[str] = mapped_column(String(40))
+    created_at: Mapped[datetime] = _created()
+    finished_at: Mapped[datetime | None]
+
+
+# -- queries -----------------------------------------------------------------------------------
+
+
+class QueryRow(Base):
+    """A question and its answer. `task` is `search`, `answer` or `summarize`."""
+
+    __tablename__ = "queries"
+    __table_args__ = (Index("ix_queries_tenant_created", "tenant_id", "created_at"),)
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"))
+    principal: Mapped[str] = mapped_column(String(40))
+    collection_ids: Mapped[list[str]]
+    question: Mapped[str] = mapped_column(Text)
+    history: Mapped[list[Any]] = mapped_column(default=list)
+    task: Mapped[str] = mapped_column(String(16), default="answer")
+    priority: Mapped[str] = mapped_column(String(16), default="interactive")
+    filters: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    options: Mapped[dict[str, Any]] = mapped_column(default=dict, doc="top_k, explain …")
+    policy: Mapped[dict[str, Any]] = mapped_column(default=dict, doc="effective citation policy")
+    policy_version: Mapped[int | None]
+    status: Mapped[str] = mapped_column(String(16), default="queued")
+    cancel_requested: Mapped[bool] = mapped_column(Boolean, default=False)
+    error_code: Mapped[str | None] = mapped_column(String(60))
+    error_detail: Mapped[str | None] = mapped_column(Text)
+    trace: Mapped[dict[str, Any]] = mapped_column(default=dict, doc="routes, ranks, scores, dropped and why")
+    usage: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    timings_ms: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    index_generation: Mapped[int | None]
+    stale_since: Mapped[datetime | None]
+    replay_of: Mapped[str | None] = mapped_column(String(40))
+    created_at: Mapped[datetime] = _created()
+    finished_at: Mapped[datetime | None]
+
+
+class EvidenceRow(Base):
+    """What a query may cite. Plain ids, no foreign keys: an answer outlives the passages it cites."""
+
+    __tablename__ = "evidence"
+
+    query_id: Mapped[str] = mapped_column(ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True)
+    marker: Mapped[int] = mapped_column(primary_key=True)
+    passage_id: Mapped[int] = mapped_column(BigInteger)
+    document_id: Mapped[str] = mapped_column(String(40), index=True)
+    version: Mapped[int]
+    score: Mapped[float]
+    routes: Mapped[list[Any]] = mapped_column(default=list)
+    sentences: Mapped[list[Any]] = mapped_column(default=list)
+    collapsed: Mapped[int] = mapped_column(default=0)
+
+
+class ClaimRow(Base):
+    """One sentence of an answer. `erased` when a cited document was deleted: marker and reason stay."""
+
+    __tablename__ = "claims"
+
+    query_id: Mapped[str] = mapped_column(ForeignKey("queries.id", ondelete="CASCADE"), primary_key=True)
+    ordinal: Mapped[int] = mapped_column(primary_key=True)
+    text: Mapped[str] = mapped_column(Text)
+    verdict: Mapped[str] = mapped_column(String(16))
+    reason: Mapped[str] = mapped_column(Text, default="")
+    citations: Mapped[list[Any]] = mapped_column(default=list)
+    erased: Mapped[bool] = mapped_column(Boolean, default=False)
+
+
+class EnginePlanRow(Base):
+    """The plan the generation worker last published; one row."""
+
+    __tablename__ = "engine_plans"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    body: Mapped[dict[str, Any]]
+    published_at: Mapped[datetime] = mapped_column(default=utcnow)

@@ -1,0 +1,21 @@
+"""Redis connections: one pool per process; synchronous for workers, asyncio for the HTTP process."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import redis
+import redis.asyncio
+
+from core.settings import get_settings
+
+
+@lru_cache(maxsize=1)
+def get_redis() -> redis.Redis:
+    """Synchronous client; `socket_timeout` is off because blocking reads outlast redis-py's 5 s default."""
+    return redis.Redis.from_url(get_settings().redis_url, decode_responses=True, socket_timeout=None)
+
+
+def make_async_redis() -> redis.asyncio.Redis:
+    """A new asyncio client, bound to the running loop by its first use."""
+    return redis.asyncio.Redis.from_url(get_settings().redis_url, decode_responses=True, socket_timeout=None)

@@ -1,0 +1,261 @@
+"""All settings: nested, frozen, bounded; read from `GEO_*` variables and an `.env` file.
+
+Nested names join with a double underscore: `GEO_WORKER__LEASE_TTL_S=30`. Unknown names are refused.
+`.env.example` lists every one.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from core.errors import ConfigError
+from core.types import CitationMode
+
+MIB = 1 << 20
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class DatabaseSettings(_Section):
+    """Where the truth about work lives."""
+
+    url: str = Field("", description="SQLAlchemy URL; empty means SQLite in the data folder")
+    pool_size: int = Field(10, ge=1, le=200)
+    max_overflow: int = Field(20, ge=0, le=500)
+    pool_timeout_s: float = Field(10.0, gt=0, le=120)
+    busy_timeout_ms: int = Field(15_000, ge=100, le=120_000, description="SQLite only")
+
+
+class RedisSettings(_Section):
+    """The broker and the event streams."""
+
+    url: str = Field("", description="redis:// or unix:// URL; empty means the embedded server's socket")
+    stream_ttl_s: int = Field(3600, ge=60, le=7 * 86400)
+
+
+class ApiSettings(_Section):
+    """The HTTP process."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(8000, ge=0, le=65535)
+    max_upload_bytes: int = Field(64 * MIB, ge=1024, description="one uploaded file")
+    max_body_bytes: int = Field(1 * MIB, ge=1024, description="any other request body")
+    max_question_chars: int = Field(4000, ge=16, le=100_000)
+    question_deadline_s: float = Field(
+        120.0, gt=0, le=3600, description="search and non-stream chat wait this long"
+    )
+    disconnect_grace_s: float = Field(
+        10.0, ge=0, le=600, description="a dropped stream cancels its query after this"
+    )
+    trusted_proxies: tuple[str, ...] = Field((), description="peers whose X-Forwarded-For is believed")
+    rate_per_minute: int = Field(600, ge=1, le=1_000_000, description="requests per key")
+    rate_burst: int = Field(120, ge=1, le=1_000_000)
+    rate_anonymous_per_minute: int = Field(
+        60, ge=1, le=1_000_000, description="failed or keyless requests per address"
+    )
+    public_metrics: bool = Field(False, description="serve /metrics without a key (private bind only)")
+
+
+class AuthSettings(_Section):
+    """How the first operator key comes to be."""
+
+    bootstrap_key: SecretStr | None = Field(
+        None, description="first operator key; unset: made and printed once"
+    )
+
+    @field_validator("bootstrap_key")
+    @classmethod
+    def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value.get_secret_value().strip()) < 16:
+            raise ValueError(
+                "GEO_AUTH__BOOTSTRAP_KEY needs at least 16 characters; unset it to have one made at first start"
+            )
+        return value
+
+
+class WorkerSettings(_Section):
+    """Leases, retries and the reaper."""
+
+    lease_ttl_s: float = Field(
+        60.0, ge=1, le=3600, description="a dead worker's job is taken over after this"
+    )
+    max_attempts: int = Field(4, ge=1, le=20)
+    retry_base_s: float = Field(2.0, ge=0.05, le=600)
+    retry_cap_s: float = Field(300.0, ge=0.1, le=3600)
+    reap_interval_s: float = Field(10.0, ge=0.2, le=600)
+    resend_base_s: float = Field(
+        15.0, ge=0.2, le=3600, description="first re-send of an unclaimed job; doubles"
+    )
+    visibility_timeout_s: int = Field(3600, ge=10, le=86_400, description="must exceed the longest lease")
+    ingest_processes: int = Field(1, ge=1, le=64)
+    retrieval_threads: int = Field(4, ge=1, le=256)
+    generation_threads: int = Field(32, ge=1, le=1024)
+
+
+class PackSettings(_Section):
+    """Model packs: public ids, and the folder they are unpacked in."""
+
+    folder: Path = Field(default_factory=lambda: _cache_home() / "packs")
+    encoder: str = "intfloat/multilingual-e5-small"
+    generator: str = "HuggingFaceTB/SmolLM2-135M-Instruct"
+    spacy_en: str = "en_core_web_sm"
+    spacy_zh: str = Field("", description="a zh_core_web_* package; empty: jieba's tags")
+    reranker: str = Field("", description="a cross-encoder pack; empty: late interaction with the encoder")
+
+
+class IngestSettings(_Section):
+    """Parsing, splitting and linking."""
+
+    parse_timeout_s: float = Field(120.0, ge=1, le=3600)
+    parse_memory_bytes: int = Field(2048 * MIB, ge=64 * MIB)
+    max_chars: int = Field(20_000_000, ge=1000)
+    max_inflated_bytes: int = Field(512 * MIB, ge=1 * MIB, description="zip-based formats, all members")
+    max_inflation_ratio: float = Field(200.0, ge=2)
+    max_members: int = Field(10_000, ge=1)
+    passage_tokens: int = Field(160, ge=16, le=8192, description="target size, in the encoder's tokens")
+    passage_max_tokens: int = Field(480, ge=32, le=8192, description="hard cap below the encoder's window")
+    link_threshold: float = Field(0.5, ge=0, le=1, description="below it a mention stays NIL")
+
+
+class RetrievalSettings(_Section):
+    """Routes, fusion, rerank and packing."""
+
+    route_deadline_ms: int = Field(2000, ge=10, le=60_000)
+    route_k: int = Field(50, ge=1, le=1000)
+    rerank_k: int = Field(20, ge=1, le=200)
+    rerank_budget_ms: int = Field(1500, ge=1, le=60_000)
+    per_document_cap: int = Field(4, ge=1, le=100)
+    max_evidence: int = Field(8, ge=1, le=64)
+    default_context_budget: int = Field(1024, ge=64, description="tokens, until the engine's plan is known")
+    refusal_threshold: float = Field(
+        0.5, ge=0, le=1, description="best evidence below this relevance → refusal"
+    )
+    page_vectors: int = Field(4096, ge=16, le=1 << 20, description="vectors per page file")
+    segment_merge_count: int = Field(8, ge=2, le=1000)
+    keep_generations: int = Field(2, ge=2, le=20)
+
+
+class GenerationSettings(_Section):
+    """The vLLM engine."""
+
+    engine_url: str = Field(
+        "", description="an OpenAI-compatible vLLM server; empty: the engine in the worker"
+    )
+    engine_key: SecretStr | None = None
+    mode: CitationMode = CitationMode.EXTRACT
+    kv_cache_bytes: int = Field(1024 * MIB, ge=64 * MIB)
+    max_model_len: int = Field(2048, ge=128)
+    max_num_seqs: int = Field(16, ge=1, le=4096)
+    block_size: int = Field(32, ge=1, description="tokens per KV block; multiples of 32 on CPU")
+    answer_reserve: int = Field(256, ge=16, le=8192)
+    enforce_eager: bool = True
+    tensor_parallel: int = Field(1, ge=1)
+    pipeline_parallel: int = Field(1, ge=1)
+    deadline_s: float = Field(90.0, gt=0, le=3600)
+    max_sentences: int = Field(2, ge=1, le=20, description="sentences an extract answer shows")
+
+
+class LogSettings(_Section):
+    """Structured logs on stderr."""
+
+    level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+    format: str = Field("console", pattern="^(console|json)$")
+
+
+class Settings(BaseSettings):
+    """The whole configuration of one process."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="GEO_",
+        env_nested_delimiter="__",
+        env_file=".env",
+        frozen=True,
+        extra="forbid",
+    )
+
+    data_dir: Path = Path(".geo")
+    min_free_bytes: int = Field(256 * MIB, ge=0, description="below it writes get 507 and readiness is false")
+    database: DatabaseSettings = DatabaseSettings()
+    redis: RedisSettings = RedisSettings()
+    api: ApiSettings = ApiSettings()
+    auth: AuthSettings = AuthSettings()
+    worker: WorkerSettings = WorkerSettings()
+    packs: PackSettings = Field(default_factory=PackSettings)
+    ingest: IngestSettings = IngestSettings()
+    retrieval: RetrievalSettings = RetrievalSettings()
+    generation: GenerationSettings = GenerationSettings()
+    log: LogSettings = LogSettings()
+
+    @property
+    def root(self) -> Path:
+        """The data folder, absolute."""
+        return self.data_dir.expanduser().resolve()
+
+    @property
+    def blob_dir(self) -> Path:
+        """Originals, by content hash."""
+        return self.root / "blobs"
+
+    @property
+    def index_dir(self) -> Path:
+        """Index files of all tiers."""
+        return self.root / "index"
+
+    @property
+    def run_dir(self) -> Path:
+        """Sockets, pid files and logs of the embedded stack.
+
+        Unix socket paths are limited to 107 bytes, so a deep data folder gets a short one elsewhere.
+        """
+        inside = self.root / "run"
+        if len(str(inside)) <= 80:
+            return inside
+        import hashlib
+
+        digest = hashlib.sha256(str(self.root).encode()).hexdigest()[:16]
+        return Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp") / f"geo-{os.getuid()}-{digest}"  # noqa: S108 - the folder is made 0700 and its owner checked
+
+    @property
+    def database_url(self) -> str:
+        """The configured URL, or SQLite in the data folder."""
+        return self.database.url or f"sqlite:///{self.root / 'geo.sqlite3'}"
+
+    @property
+    def redis_url(self) -> str:
+        """URL in redis-py form."""
+        return self.redis.url or f"unix://{self.run_dir / 'redis.sock'}"
+
+    @property
+    def broker_url(self) -> str:
+        """The same server in kombu's form."""
+        url = self.redis_url
+        return "redis+socket://" + url.removeprefix("unix://") if url.startswith("unix://") else url
+
+
+def _cache_home() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "geo-engine"
+
+
+@lru_cache(maxsize=1)
+def get_settings() -> Settings:
+    """Return the process's settings; tests call `get_settings.cache_clear()` after changing variables.
+
+    Raises:
+        ConfigError: a variable is unknown, malformed or out of bounds; the detail names each.
+    """
+    known = {*Settings.model_fields, "worker_name"}  # GEO_WORKER_NAME is set by `geo worker`
+    for name in os.environ:
+        if name.startswith("GEO_") and name[4:].split("__")[0].lower() not in known:
+            raise ConfigError(f"unknown setting {name}; .env.example lists the known ones")
+    try:
+        return Settings()
+    except ValidationError as error:
+        lines = [f"GEO_{'__'.join(str(p) for p in e['loc']).upper()}: {e['msg']}" for e in error.errors()]
+        raise ConfigError("; ".join(lines)) from error

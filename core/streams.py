@@ -1,0 +1,85 @@
+"""The append-only event stream of a query (decision 11), on Redis.
+
+One Redis stream per query with a time to live. Entry ids are Redis stream ids and serve as SSE
+`Last-Event-ID`. The last entry is always `done`. The stored answer is the truth; the stream is a fast
+copy that may vanish.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+import redis.asyncio
+
+from core.settings import get_settings
+
+CANCEL_CHANNEL = "geo:cancel"
+_BLOCK_MS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """One entry. `event` is `sources`, `delta`, `claim`, `search` or `done`."""
+
+    id: str
+    event: str
+    payload: dict[str, Any]
+
+
+def stream_key(query_id: str) -> str:
+    """Redis key of a query's stream."""
+    return f"geo:query:{query_id}:events"
+
+
+def publish(client: redis.Redis, query_id: str, event: str, payload: dict[str, Any]) -> str:
+    """Append one event and renew the stream's time to live; returns the entry id."""
+    key = stream_key(query_id)
+    pipe = client.pipeline(transaction=False)
+    pipe.xadd(
+        key,
+        {"event": event, "data": json.dumps(payload, ensure_ascii=False)},
+        maxlen=20_000,
+        approximate=True,
+    )
+    pipe.expire(key, get_settings().redis.stream_ttl_s)
+    return str(pipe.execute()[0])
+
+
+def restart(client: redis.Redis, query_id: str) -> None:
+    """Tell readers that a new attempt begins: provisional text sent so far is void."""
+    publish(client, query_id, "restart", {})
+
+
+def drop(client: redis.Redis, query_id: str) -> None:
+    """Remove a query's stream (its answer was erased)."""
+    client.delete(stream_key(query_id))
+
+
+def announce_cancel(client: redis.Redis, query_id: str) -> None:
+    """Tell the workers at once; the row's `cancel_requested` is the truth they check as well."""
+    client.publish(CANCEL_CHANNEL, query_id)
+
+
+async def follow(
+    client: redis.asyncio.Redis, query_id: str, *, after: str = "0-0"
+) -> AsyncIterator[StreamEvent | None]:
+    """Yield events after `after`, in order, until `done`.
+
+    Yields None after every quiet `_BLOCK_MS`, so that the caller can look at the stored state, send a
+    keep-alive or notice a disconnect.
+    """
+    key = stream_key(query_id)
+    while True:
+        batches = await client.xread({key: after}, count=200, block=_BLOCK_MS)
+        if not batches:
+            yield None
+            continue
+        for entry_id, fields in batches[0][1]:
+            after = entry_id
+            yield StreamEvent(entry_id, fields["event"], json.loads(fields["data"]))
+            if fields["event"] == "done":
+                return

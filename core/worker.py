@@ -1,0 +1,143 @@
+"""The Celery application: task names, queues, the order of the stages, and how a job is rung.
+
+A stage starts the next one by name through `next_stage`; no package imports a later one.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from celery import Celery, signals
+
+from core.settings import get_settings
+
+
+class Task(StrEnum):
+    """Names of all tasks that a job can run."""
+
+    NORMALIZE = "ingest.normalize"
+    DISAMBIGUATE = "ingest.disambiguate"
+    PURGE = "ingest.purge"
+    INDEX = "retrieval.index"
+    UNINDEX = "retrieval.unindex"
+    RERANK = "retrieval.rerank"
+    REBUILD = "retrieval.rebuild"
+    ANSWER = "generation.answer"
+
+
+QUEUES: dict[Task, str] = {
+    Task.NORMALIZE: "ingest",
+    Task.DISAMBIGUATE: "ingest",
+    Task.PURGE: "ingest",
+    Task.INDEX: "index",
+    Task.UNINDEX: "index",
+    Task.RERANK: "query",
+    Task.REBUILD: "rebuild",
+    Task.ANSWER: "generate",
+}
+
+# The order of the stages stands here and nowhere else.
+NEXT: dict[Task, Task] = {
+    Task.NORMALIZE: Task.DISAMBIGUATE,
+    Task.DISAMBIGUATE: Task.INDEX,
+    Task.RERANK: Task.ANSWER,
+    Task.UNINDEX: Task.PURGE,
+}
+
+REAP = "core.reap"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """One worker process: what it consumes, how, and which modules register its tasks.
+
+    Task modules import heavy libraries inside their functions or in `worker_init`, never at the top.
+    """
+
+    queues: tuple[str, ...]
+    imports: tuple[str, ...]
+    pool: str
+    beat: bool = False
+
+
+WORKERS: dict[str, WorkerSpec] = {
+    "ingest": WorkerSpec(("ingest",), ("ingest.tasks",), "prefork"),
+    "index": WorkerSpec(("index",), ("retrieval.tasks",), "solo"),
+    "retrieval": WorkerSpec(("query",), ("retrieval.tasks",), "threads"),
+    "maintenance": WorkerSpec(("rebuild", "reap"), ("retrieval.tasks", "core.reaper"), "threads", beat=True),
+    "generation": WorkerSpec(("generate",), ("generation.tasks",), "threads"),
+}
+
+WORKER_NAME_VARIABLE = "GEO_WORKER_NAME"  # set by `geo worker NAME`; tells task modules what to preload
+
+
+def worker_name() -> str:
+    """Name of the worker this process runs as, or the empty string outside one."""
+    return os.environ.get(WORKER_NAME_VARIABLE, "")
+
+
+def next_stage(task: Task) -> Task | None:
+    """The stage that follows `task`, or None at the end of a line."""
+    return NEXT.get(task)
+
+
+def make_app() -> Celery:
+    """Build the Celery application from the settings (no connection is made)."""
+    settings = get_settings()
+    app = Celery("geo", broker=settings.broker_url)
+    app.conf.update(
+        task_acks_late=True,
+        task_reject_on_worker_lost=True,
+        task_ignore_result=True,
+        task_store_errors_even_if_ignored=False,
+        worker_prefetch_multiplier=1,
+        task_serializer="json",
+        accept_content=["json"],
+        task_default_queue="ingest",
+        task_routes={**{t.value: {"queue": q} for t, q in QUEUES.items()}, REAP: {"queue": "reap"}},
+        broker_transport_options={
+            "visibility_timeout": settings.worker.visibility_timeout_s,
+            "unacked_restore_interval": 2,  # kombu's default looks for lost messages every 100 s only
+            "unacked_restore_throttle": 1,
+        },
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        worker_hijack_root_logger=False,
+        worker_enable_remote_control=True,
+        control_queue_ttl=60,
+        control_queue_expires=60,
+        imports=WORKERS[worker_name()].imports if worker_name() in WORKERS else (),
+        beat_schedule={
+            "reap": {
+                "task": REAP,
+                "schedule": settings.worker.reap_interval_s,
+                "options": {"queue": "reap", "expires": settings.worker.reap_interval_s},
+            }
+        },
+        beat_schedule_filename=str(settings.run_dir / "beat-schedule"),
+    )
+    return app
+
+
+@lru_cache(maxsize=1)
+def get_app() -> Celery:
+    """The process's Celery application."""
+    return make_app()
+
+
+def send_job(task_name: str, job_id: str) -> None:
+    """Ring the doorbell: one message with the job's id."""
+    get_app().send_task(task_name, args=[job_id], queue=QUEUES[Task(task_name)], retry=False)
+
+
+@signals.worker_process_init.connect
+def _after_fork(**_: object) -> None:
+    """A pool child makes its own connections."""
+    from core.db import get_database
+    from core.redis_client import get_redis
+
+    get_database.cache_clear()
+    get_redis.cache_clear()

@@ -1,0 +1,1 @@
+"""Stage 5: citation-constrained answers on a vLLM engine."""
