@@ -151,6 +151,8 @@ class LeaseRow(Base):
 
 
 class CollectionRow(Base):
+    """A collection. Once `deleted_at` is set it is hidden; the row goes with its last document."""
+
     __tablename__ = "collections"
     __table_args__ = (UniqueConstraint("tenant_id", "name"),)
 
@@ -158,6 +160,7 @@ class CollectionRow(Base):
     tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"), index=True)
     name: Mapped[str] = mapped_column(String(200))
     created_at: Mapped[datetime] = _created()
+    deleted_at: Mapped[datetime | None]
 
 
 class PolicyRow(Base):
