@@ -1,0 +1,175 @@
+"""Rows ↔ values of the query half; every read of passages is scoped and serves live versions only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, exists, func, literal, or_, select, true
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.orm import Session
+
+from core.errors import NotFound
+from core.models import CollectionRow, DocumentRow, EnginePlanRow, PassageRow, QueryRow
+from core.types import DocumentStatus, Lang, Passage, Scope, Span
+from retrieval.filters import Filters, Scalar
+
+_BATCH = 500  # ids per statement, below SQLite's and PostgreSQL's parameter limits
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPassage:
+    """A live passage with what is shown of its document."""
+
+    passage: Passage
+    collection_id: str
+    document_name: str
+    trust: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredQuery:
+    """What the rerank task needs of a query's row."""
+
+    id: str
+    tenant_id: str
+    collection_ids: tuple[str, ...]
+    question: str
+    task: str
+    filters: Mapping[str, Any]
+    options: Mapping[str, Any]
+    policy: Mapping[str, Any]
+    status: str
+    cancel_requested: bool
+
+
+def require_collections(session: Session, scope: Scope, collection_ids: Sequence[str]) -> tuple[str, ...]:
+    """The ids without repeats.
+
+    Raises:
+        NotFound: one of them is unknown to this scope.
+    """
+    wanted = tuple(dict.fromkeys(collection_ids))
+    known = set(
+        session.scalars(
+            select(CollectionRow.id).where(
+                CollectionRow.tenant_id == scope.tenant_id, CollectionRow.id.in_(wanted)
+            )
+        )
+    )
+    for collection_id in wanted:
+        if collection_id not in known or not scope.allows_collection(collection_id):
+            raise NotFound("No such collection.", collection_id=collection_id)
+    return wanted
+
+
+def visible(scope: Scope, filters: Filters, *, dialect: str) -> ColumnElement[bool]:
+    """What every route applies to PassageRow joined with DocumentRow: scope, live version, filters."""
+    conditions: list[ColumnElement[bool]] = [
+        DocumentRow.tenant_id == scope.tenant_id,
+        PassageRow.tenant_id == scope.tenant_id,
+        PassageRow.version == DocumentRow.live_version,
+        DocumentRow.status != DocumentStatus.DELETING.value,
+    ]
+    if scope.collection_ids is not None:
+        conditions.append(DocumentRow.collection_id.in_(scope.collection_ids))
+    if filters.documents is not None:
+        conditions.append(DocumentRow.id.in_(filters.documents))
+    if filters.trust is not None:
+        conditions.append(DocumentRow.trust.in_(filters.trust))
+    if filters.lang is not None:
+        conditions.append(PassageRow.lang.in_([lang.value for lang in filters.lang]))
+    if filters.tags is not None:
+        conditions.append(or_(literal(False), *(_has_tag(tag, dialect) for tag in filters.tags)))
+    conditions.extend(_field_equals(key, value) for key, value in filters.metadata)
+    return and_(true(), *conditions)
+
+
+def _has_tag(tag: str, dialect: str) -> ColumnElement[bool]:
+    if dialect == "postgresql":
+        return DocumentRow.tags.cast(postgresql.JSONB).contains([tag])
+    element = func.json_each(DocumentRow.tags).table_valued("value")
+    return exists(select(1).select_from(element).where(element.c.value == tag))
+
+
+def _field_equals(key: str, value: Scalar) -> ColumnElement[bool]:
+    field = DocumentRow.meta[key]
+    if isinstance(value, bool):
+        return field.as_boolean() == value
+    if isinstance(value, int | float):
+        return field.as_float() == float(value)
+    return field.as_string() == value
+
+
+def live_passages(
+    session: Session, scope: Scope, passage_ids: Iterable[int], filters: Filters | None = None
+) -> dict[int, StoredPassage]:
+    """The passages among `passage_ids` that this scope may see now, by id; all others are left out."""
+    wanted = sorted(set(passage_ids))
+    condition = visible(scope, filters or Filters(), dialect=session.get_bind().dialect.name)
+    found: dict[int, StoredPassage] = {}
+    for start in range(0, len(wanted), _BATCH):
+        rows = session.execute(
+            select(PassageRow, DocumentRow.collection_id, DocumentRow.name, DocumentRow.trust)
+            .join(DocumentRow, DocumentRow.id == PassageRow.document_id)
+            .where(PassageRow.id.in_(wanted[start : start + _BATCH]), condition)
+        )
+        for row, collection_id, name, trust in rows:
+            found[row.id] = StoredPassage(_passage(row), collection_id, name, trust)
+    return found
+
+
+def live_passage_ids(session: Session, scope: Scope, filters: Filters, *, limit: int) -> list[int] | None:
+    """Ids of all passages that this scope and filter may see, ascending, or None above `limit`."""
+    condition = visible(scope, filters, dialect=session.get_bind().dialect.name)
+    ids = session.scalars(
+        select(PassageRow.id)
+        .join(DocumentRow, DocumentRow.id == PassageRow.document_id)
+        .where(condition)
+        .order_by(PassageRow.id)
+        .limit(limit + 1)
+    ).all()
+    return None if len(ids) > limit else list(ids)
+
+
+def get_query(session: Session, query_id: str) -> StoredQuery:
+    """The query as the worker sees it (its id came from a job row).
+
+    Raises:
+        NotFound: the row is gone.
+    """
+    row = session.get(QueryRow, query_id)
+    if row is None:
+        raise NotFound("No such query.", query_id=query_id)
+    return StoredQuery(
+        id=row.id,
+        tenant_id=row.tenant_id,
+        collection_ids=tuple(row.collection_ids),
+        question=row.question,
+        task=row.task,
+        filters=row.filters,
+        options=row.options,
+        policy=row.policy,
+        status=row.status,
+        cancel_requested=row.cancel_requested,
+    )
+
+
+def engine_plan(session: Session) -> dict[str, Any] | None:
+    """The body of the plan that the generation worker last published, or None before its first start."""
+    return session.scalar(select(EnginePlanRow.body).order_by(EnginePlanRow.published_at.desc()).limit(1))
+
+
+def _passage(row: PassageRow) -> Passage:
+    return Passage(
+        id=row.id,
+        document_id=row.document_id,
+        version=row.version,
+        ordinal=row.ordinal,
+        span=Span(row.start, row.end),
+        page=row.page,
+        heading_path=tuple(row.heading_path),
+        lang=Lang(row.lang) if row.lang in set(Lang) else Lang.UND,
+        text=row.text,
+    )
