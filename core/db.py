@@ -8,14 +8,14 @@ after the commit; a rolled-back session sends nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import DateTime, Engine, create_engine, event
+from sqlalchemy import CursorResult, DateTime, Engine, Result, create_engine, event
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
@@ -82,18 +82,15 @@ class Database:
         self._send = send
 
     @contextmanager
-    def read(self) -> Iterator[Session]:
-        """A session that only reads; its end rolls back."""
+    def read(self) -> Generator[Session]:
+        """A session that only reads; closing it ends the transaction and leaves loaded rows usable."""
         with self._translated(), Session(self.engine, expire_on_commit=False) as session:
             if self.is_sqlite:
                 session.connection(execution_options={"geo_begin": "BEGIN"})
-            try:
-                yield session
-            finally:
-                session.rollback()
+            yield session
 
     @contextmanager
-    def write(self) -> Iterator[Session]:
+    def write(self) -> Generator[Session]:
         """A session that may write: commits at the end, rolls back on any exception.
 
         Outbox entries are sent after the commit.
@@ -121,7 +118,7 @@ class Database:
             log.warning("broker_send_failed", extra={"task_name": task_name, "job_id": job_id}, exc_info=True)
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated(self) -> Generator[None]:
         try:
             yield
         except OperationalError as error:
@@ -133,6 +130,11 @@ class Database:
     def dispose(self) -> None:
         """Close all pooled connections."""
         self.engine.dispose()
+
+
+def affected(result: Result[Any]) -> int:
+    """Rows that an UPDATE or DELETE touched."""
+    return cast("CursorResult[Any]", result).rowcount
 
 
 def put_in_outbox(session: Session, task_name: str, job_id: str) -> None:

@@ -13,7 +13,7 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -22,7 +22,7 @@ from typing import Any
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from core.db import Database, get_database, put_in_outbox, utcnow
+from core.db import Database, affected, get_database, put_in_outbox, utcnow
 from core.errors import GeoError, LeaseLost, TransientError
 from core.ids import new_id
 from core.metrics import JOB_SECONDS, JOBS_FINISHED
@@ -50,6 +50,10 @@ def add_job(
 
     Args:
         session: an open `Database.write()` session.
+        task: what to run; its queue follows from `core.worker.QUEUES`.
+        tenant_id: the tenant on whose behalf it runs.
+        subject_id: id of the document, query or build.
+        subject_version: version of the document, 0 for other subjects.
         subject_kind: `document`, `query` or `build`; a failed job fails its subject.
         attempt_key: makes a second run of the same task on the same subject a new job.
         args: ids and small options only.
@@ -103,7 +107,7 @@ class JobRun:
     def progress(self, done: int, total: int) -> None:
         """Store progress; it renews the lease. Raises `LeaseLost` when another worker took over."""
         with self.db.write() as session:
-            self._touch(session, progress_done=done, progress_total=total)
+            self.touch(session, progress_done=done, progress_total=total)
 
     @property
     def cancelled(self) -> bool:
@@ -112,25 +116,26 @@ class JobRun:
             return bool(session.scalar(select(JobRow.cancel_requested).where(JobRow.id == self.id)))
 
     @contextmanager
-    def finish(self, status: JobStatus = JobStatus.DONE) -> Iterator[Session]:
+    def finish(self, status: JobStatus = JobStatus.DONE) -> Generator[Session]:
         """The last transaction: the caller's writes and the job's end commit together or not at all.
 
         Raises:
             LeaseLost: the lease is not ours any more; nothing was written.
         """
         with self.db.write() as session:
-            self._touch(
+            self.touch(
                 session, status=status.value, finished_at=utcnow(), lease_token=None, lease_expires_at=None
             )
             yield session
         self.finished = True
 
-    def _touch(self, session: Session, **values: Any) -> None:
+    def touch(self, session: Session, **values: Any) -> None:
+        """Set columns of the job under our lease and renew it; raises `LeaseLost` if it is not ours."""
         values.setdefault("lease_expires_at", utcnow() + timedelta(seconds=get_settings().worker.lease_ttl_s))
         done = session.execute(
             update(JobRow).where(JobRow.id == self.id, JobRow.lease_token == self.token).values(**values)
         )
-        if done.rowcount != 1:
+        if affected(done) != 1:
             raise LeaseLost(job_id=self.id)
 
 
@@ -183,7 +188,7 @@ def _claim(db: Database, job_id: str) -> JobRun | None:
                 started_at=now,
             )
         )
-        if taken.rowcount != 1:
+        if affected(taken) != 1:
             return None
         row = session.get_one(JobRow, job_id)
         if row.subject_kind == "document" and row.task != Task.PURGE.value:
@@ -193,9 +198,17 @@ def _claim(db: Database, job_id: str) -> JobRun | None:
                 .values(status=DocumentStatus.PROCESSING.value)
             )
         return JobRun(
-            db, row.id, Task(row.task), row.tenant_id, row.subject_id, row.subject_version,
-            row.attempts, row.attempt_key, dict(row.args), token,
-        )  # fmt: skip
+            db,
+            row.id,
+            Task(row.task),
+            row.tenant_id,
+            row.subject_id,
+            row.subject_version,
+            row.attempts,
+            row.attempt_key,
+            dict(row.args),
+            token,
+        )
 
 
 def _settle_error(db: Database, run: JobRun, error: GeoError) -> str:
@@ -213,7 +226,7 @@ def _settle_error(db: Database, run: JobRun, error: GeoError) -> str:
                 fail_job(session, run.id, error.code, error.detail, token=run.token)
                 return "failed"
             delay = backoff_s(run.attempt, worker)
-            run._touch(
+            run.touch(
                 session,
                 status=JobStatus.WAITING.value,
                 lease_token=None,
@@ -251,9 +264,9 @@ def fail_job(session: Session, job_id: str, code: str, detail: str, *, token: st
             finished_at=now,
             lease_token=None,
             lease_expires_at=None,
-        )  # fmt: skip
+        )
     )
-    if done.rowcount != 1:
+    if affected(done) != 1:
         raise LeaseLost(job_id=job_id)
     row = session.get_one(JobRow, job_id)
     _fail_subject(session, row, code, detail)

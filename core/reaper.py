@@ -28,6 +28,7 @@ def reap(db: Database, queue_length: dict[str, int]) -> dict[str, int]:
     """Do one round.
 
     Args:
+        db: the database.
         queue_length: messages that now wait in the broker, per queue.
 
     Returns:
@@ -51,9 +52,12 @@ def _take_over_expired(db: Database, counts: dict[str, int]) -> None:
         for row in rows:
             if row.attempts >= worker.max_attempts:
                 fail_job(
-                    session, row.id, "worker_died",
-                    f"The worker died {row.attempts} times while running {row.task}; see its log, then retry the job.",
-                )  # fmt: skip
+                    session,
+                    row.id,
+                    "worker_died",
+                    f"The worker died {row.attempts} times while running {row.task}. "
+                    "See its log, then retry the job.",
+                )
                 counts["failed"] += 1
                 JOBS_REAPED.labels(row.task, "attempts_exhausted").inc()
                 continue

@@ -26,48 +26,54 @@ class _Section(BaseModel):
 class DatabaseSettings(_Section):
     """Where the truth about work lives."""
 
-    url: str = Field("", description="SQLAlchemy URL; empty means SQLite in the data folder")
-    pool_size: int = Field(10, ge=1, le=200)
-    max_overflow: int = Field(20, ge=0, le=500)
-    pool_timeout_s: float = Field(10.0, gt=0, le=120)
-    busy_timeout_ms: int = Field(15_000, ge=100, le=120_000, description="SQLite only")
+    url: str = Field(default="", description="SQLAlchemy URL; empty means SQLite in the data folder")
+    pool_size: int = Field(default=10, ge=1, le=200)
+    max_overflow: int = Field(default=20, ge=0, le=500)
+    pool_timeout_s: float = Field(default=10.0, gt=0, le=120)
+    busy_timeout_ms: int = Field(default=15_000, ge=100, le=120_000, description="SQLite only")
 
 
 class RedisSettings(_Section):
     """The broker and the event streams."""
 
-    url: str = Field("", description="redis:// or unix:// URL; empty means the embedded server's socket")
-    stream_ttl_s: int = Field(3600, ge=60, le=7 * 86400)
+    url: str = Field(
+        default="", description="redis:// or unix:// URL; empty means the embedded server's socket"
+    )
+    stream_ttl_s: int = Field(default=3600, ge=60, le=7 * 86400)
 
 
 class ApiSettings(_Section):
     """The HTTP process."""
 
     host: str = "127.0.0.1"
-    port: int = Field(8000, ge=0, le=65535)
-    max_upload_bytes: int = Field(64 * MIB, ge=1024, description="one uploaded file")
-    max_body_bytes: int = Field(1 * MIB, ge=1024, description="any other request body")
-    max_question_chars: int = Field(4000, ge=16, le=100_000)
+    port: int = Field(default=8000, ge=0, le=65535)
+    max_upload_bytes: int = Field(default=64 * MIB, ge=1024, description="one uploaded file")
+    max_body_bytes: int = Field(default=1 * MIB, ge=1024, description="any other request body")
+    max_question_chars: int = Field(default=4000, ge=16, le=100_000)
     question_deadline_s: float = Field(
-        120.0, gt=0, le=3600, description="search and non-stream chat wait this long"
+        default=120.0, gt=0, le=3600, description="search and non-stream chat wait this long"
     )
     disconnect_grace_s: float = Field(
-        10.0, ge=0, le=600, description="a dropped stream cancels its query after this"
+        default=10.0, ge=0, le=600, description="a dropped stream cancels its query after this"
     )
-    trusted_proxies: tuple[str, ...] = Field((), description="peers whose X-Forwarded-For is believed")
-    rate_per_minute: int = Field(600, ge=1, le=1_000_000, description="requests per key")
-    rate_burst: int = Field(120, ge=1, le=1_000_000)
+    trusted_proxies: tuple[str, ...] = Field(
+        default=(), description="peers whose X-Forwarded-For is believed"
+    )
+    rate_per_minute: int = Field(default=600, ge=1, le=1_000_000, description="requests per key")
+    rate_burst: int = Field(default=120, ge=1, le=1_000_000)
     rate_anonymous_per_minute: int = Field(
-        60, ge=1, le=1_000_000, description="failed or keyless requests per address"
+        default=60, ge=1, le=1_000_000, description="failed or keyless requests per address"
     )
-    public_metrics: bool = Field(False, description="serve /metrics without a key (private bind only)")
+    public_metrics: bool = Field(
+        default=False, description="serve /metrics without a key (private bind only)"
+    )
 
 
 class AuthSettings(_Section):
     """How the first operator key comes to be."""
 
     bootstrap_key: SecretStr | None = Field(
-        None, description="first operator key; unset: made and printed once"
+        default=None, description="first operator key; unset: made and printed once"
     )
 
     @field_validator("bootstrap_key")
@@ -75,7 +81,8 @@ class AuthSettings(_Section):
     def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and len(value.get_secret_value().strip()) < 16:
             raise ValueError(
-                "GEO_AUTH__BOOTSTRAP_KEY needs at least 16 characters; unset it to have one made at first start"
+                "GEO_AUTH__BOOTSTRAP_KEY needs at least 16 characters; "
+                "unset it to have one made at first start"
             )
         return value
 
@@ -84,19 +91,21 @@ class WorkerSettings(_Section):
     """Leases, retries and the reaper."""
 
     lease_ttl_s: float = Field(
-        60.0, ge=1, le=3600, description="a dead worker's job is taken over after this"
+        default=60.0, ge=1, le=3600, description="a dead worker's job is taken over after this"
     )
-    max_attempts: int = Field(4, ge=1, le=20)
-    retry_base_s: float = Field(2.0, ge=0.05, le=600)
-    retry_cap_s: float = Field(300.0, ge=0.1, le=3600)
-    reap_interval_s: float = Field(10.0, ge=0.2, le=600)
+    max_attempts: int = Field(default=4, ge=1, le=20)
+    retry_base_s: float = Field(default=2.0, ge=0.05, le=600)
+    retry_cap_s: float = Field(default=300.0, ge=0.1, le=3600)
+    reap_interval_s: float = Field(default=10.0, ge=0.2, le=600)
     resend_base_s: float = Field(
-        15.0, ge=0.2, le=3600, description="first re-send of an unclaimed job; doubles"
+        default=15.0, ge=0.2, le=3600, description="first re-send of an unclaimed job; doubles"
     )
-    visibility_timeout_s: int = Field(3600, ge=10, le=86_400, description="must exceed the longest lease")
-    ingest_processes: int = Field(1, ge=1, le=64)
-    retrieval_threads: int = Field(4, ge=1, le=256)
-    generation_threads: int = Field(32, ge=1, le=1024)
+    visibility_timeout_s: int = Field(
+        default=3600, ge=10, le=86_400, description="must exceed the longest lease"
+    )
+    ingest_processes: int = Field(default=1, ge=1, le=64)
+    retrieval_threads: int = Field(default=4, ge=1, le=256)
+    generation_threads: int = Field(default=32, ge=1, le=1024)
 
 
 class PackSettings(_Section):
@@ -106,67 +115,77 @@ class PackSettings(_Section):
     encoder: str = "intfloat/multilingual-e5-small"
     generator: str = "HuggingFaceTB/SmolLM2-135M-Instruct"
     spacy_en: str = "en_core_web_sm"
-    spacy_zh: str = Field("", description="a zh_core_web_* package; empty: jieba's tags")
-    reranker: str = Field("", description="a cross-encoder pack; empty: late interaction with the encoder")
+    spacy_zh: str = Field(default="", description="a zh_core_web_* package; empty: jieba's tags")
+    reranker: str = Field(
+        default="", description="a cross-encoder pack; empty: late interaction with the encoder"
+    )
 
 
 class IngestSettings(_Section):
     """Parsing, splitting and linking."""
 
-    parse_timeout_s: float = Field(120.0, ge=1, le=3600)
-    parse_memory_bytes: int = Field(2048 * MIB, ge=64 * MIB)
-    max_chars: int = Field(20_000_000, ge=1000)
-    max_inflated_bytes: int = Field(512 * MIB, ge=1 * MIB, description="zip-based formats, all members")
-    max_inflation_ratio: float = Field(200.0, ge=2)
-    max_members: int = Field(10_000, ge=1)
-    passage_tokens: int = Field(160, ge=16, le=8192, description="target size, in the encoder's tokens")
-    passage_max_tokens: int = Field(480, ge=32, le=8192, description="hard cap below the encoder's window")
-    link_threshold: float = Field(0.5, ge=0, le=1, description="below it a mention stays NIL")
+    parse_timeout_s: float = Field(default=120.0, ge=1, le=3600)
+    parse_memory_bytes: int = Field(default=2048 * MIB, ge=64 * MIB)
+    max_chars: int = Field(default=20_000_000, ge=1000)
+    max_inflated_bytes: int = Field(
+        default=512 * MIB, ge=1 * MIB, description="zip-based formats, all members"
+    )
+    max_inflation_ratio: float = Field(default=200.0, ge=2)
+    max_members: int = Field(default=10_000, ge=1)
+    passage_tokens: int = Field(
+        default=160, ge=16, le=8192, description="target size, in the encoder's tokens"
+    )
+    passage_max_tokens: int = Field(
+        default=480, ge=32, le=8192, description="hard cap below the encoder's window"
+    )
+    link_threshold: float = Field(default=0.5, ge=0, le=1, description="below it a mention stays NIL")
 
 
 class RetrievalSettings(_Section):
     """Routes, fusion, rerank and packing."""
 
-    route_deadline_ms: int = Field(2000, ge=10, le=60_000)
-    route_k: int = Field(50, ge=1, le=1000)
-    rerank_k: int = Field(20, ge=1, le=200)
-    rerank_budget_ms: int = Field(1500, ge=1, le=60_000)
-    per_document_cap: int = Field(4, ge=1, le=100)
-    max_evidence: int = Field(8, ge=1, le=64)
-    default_context_budget: int = Field(1024, ge=64, description="tokens, until the engine's plan is known")
-    refusal_threshold: float = Field(
-        0.5, ge=0, le=1, description="best evidence below this relevance → refusal"
+    route_deadline_ms: int = Field(default=2000, ge=10, le=60_000)
+    route_k: int = Field(default=50, ge=1, le=1000)
+    rerank_k: int = Field(default=20, ge=1, le=200)
+    rerank_budget_ms: int = Field(default=1500, ge=1, le=60_000)
+    per_document_cap: int = Field(default=4, ge=1, le=100)
+    max_evidence: int = Field(default=8, ge=1, le=64)
+    default_context_budget: int = Field(
+        default=1024, ge=64, description="tokens, until the engine's plan is known"
     )
-    page_vectors: int = Field(4096, ge=16, le=1 << 20, description="vectors per page file")
-    segment_merge_count: int = Field(8, ge=2, le=1000)
-    keep_generations: int = Field(2, ge=2, le=20)
+    refusal_threshold: float = Field(
+        default=0.5, ge=0, le=1, description="best evidence below this relevance → refusal"
+    )
+    page_vectors: int = Field(default=4096, ge=16, le=1 << 20, description="vectors per page file")
+    segment_merge_count: int = Field(default=8, ge=2, le=1000)
+    keep_generations: int = Field(default=2, ge=2, le=20)
 
 
 class GenerationSettings(_Section):
     """The vLLM engine."""
 
     engine_url: str = Field(
-        "", description="an OpenAI-compatible vLLM server; empty: the engine in the worker"
+        default="", description="an OpenAI-compatible vLLM server; empty: the engine in the worker"
     )
     engine_key: SecretStr | None = None
     mode: CitationMode = CitationMode.EXTRACT
-    kv_cache_bytes: int = Field(1024 * MIB, ge=64 * MIB)
-    max_model_len: int = Field(2048, ge=128)
-    max_num_seqs: int = Field(16, ge=1, le=4096)
-    block_size: int = Field(32, ge=1, description="tokens per KV block; multiples of 32 on CPU")
-    answer_reserve: int = Field(256, ge=16, le=8192)
+    kv_cache_bytes: int = Field(default=1024 * MIB, ge=64 * MIB)
+    max_model_len: int = Field(default=2048, ge=128)
+    max_num_seqs: int = Field(default=16, ge=1, le=4096)
+    block_size: int = Field(default=32, ge=1, description="tokens per KV block; multiples of 32 on CPU")
+    answer_reserve: int = Field(default=256, ge=16, le=8192)
     enforce_eager: bool = True
-    tensor_parallel: int = Field(1, ge=1)
-    pipeline_parallel: int = Field(1, ge=1)
-    deadline_s: float = Field(90.0, gt=0, le=3600)
-    max_sentences: int = Field(2, ge=1, le=20, description="sentences an extract answer shows")
+    tensor_parallel: int = Field(default=1, ge=1)
+    pipeline_parallel: int = Field(default=1, ge=1)
+    deadline_s: float = Field(default=90.0, gt=0, le=3600)
+    max_sentences: int = Field(default=2, ge=1, le=20, description="sentences an extract answer shows")
 
 
 class LogSettings(_Section):
     """Structured logs on stderr."""
 
-    level: str = Field("INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
-    format: str = Field("console", pattern="^(console|json)$")
+    level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+    format: str = Field(default="console", pattern="^(console|json)$")
 
 
 class Settings(BaseSettings):
@@ -181,17 +200,19 @@ class Settings(BaseSettings):
     )
 
     data_dir: Path = Path(".geo")
-    min_free_bytes: int = Field(256 * MIB, ge=0, description="below it writes get 507 and readiness is false")
-    database: DatabaseSettings = DatabaseSettings()
-    redis: RedisSettings = RedisSettings()
-    api: ApiSettings = ApiSettings()
-    auth: AuthSettings = AuthSettings()
-    worker: WorkerSettings = WorkerSettings()
+    min_free_bytes: int = Field(
+        default=256 * MIB, ge=0, description="below it writes get 507 and readiness is false"
+    )
+    database: DatabaseSettings = Field(default_factory=DatabaseSettings)
+    redis: RedisSettings = Field(default_factory=RedisSettings)
+    api: ApiSettings = Field(default_factory=ApiSettings)
+    auth: AuthSettings = Field(default_factory=AuthSettings)
+    worker: WorkerSettings = Field(default_factory=WorkerSettings)
     packs: PackSettings = Field(default_factory=PackSettings)
-    ingest: IngestSettings = IngestSettings()
-    retrieval: RetrievalSettings = RetrievalSettings()
-    generation: GenerationSettings = GenerationSettings()
-    log: LogSettings = LogSettings()
+    ingest: IngestSettings = Field(default_factory=IngestSettings)
+    retrieval: RetrievalSettings = Field(default_factory=RetrievalSettings)
+    generation: GenerationSettings = Field(default_factory=GenerationSettings)
+    log: LogSettings = Field(default_factory=LogSettings)
 
     @property
     def root(self) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import redis
 import redis.asyncio
@@ -19,6 +19,7 @@ from core.settings import get_settings
 
 CANCEL_CHANNEL = "geo:cancel"
 _BLOCK_MS = 2000
+_Batches = list[tuple[str, list[tuple[str, dict[str, str]]]]]  # as redis-py answers XREAD on RESP2
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ async def follow(
     """
     key = stream_key(query_id)
     while True:
-        batches = await client.xread({key: after}, count=200, block=_BLOCK_MS)
+        batches = cast(_Batches, await client.xread({key: after}, count=200, block=_BLOCK_MS))
         if not batches:
             yield None
             continue

@@ -1,0 +1,123 @@
+"""Shared fixtures: settings on a scratch folder, real Redis, and a migrated database on both backends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+from core.db import Database, get_database
+from core.redis_client import get_redis
+from core.settings import Settings, get_settings
+from core.worker import get_app
+from migrations import run as migrations
+from tests.support.servers import PostgresServer, RedisServer
+
+SHARED = Path(os.environ.get("GEO_TEST_SHARED", Path(__file__).parents[2] / "shared"))
+
+
+def clear_process_caches() -> None:
+    for cached in (get_settings, get_database, get_redis, get_app):
+        cached.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    server = RedisServer()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    server = PostgresServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, redis_server: RedisServer
+) -> Iterator[Settings]:
+    """Settings of this test alone: scratch data folder, the session's Redis (flushed)."""
+    for name in [n for n in os.environ if n.startswith("GEO_")]:
+        if not name.startswith("GEO_TEST_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GEO_DATA_DIR", str(tmp_path / "geo"))
+    monkeypatch.setenv("GEO_REDIS__URL", redis_server.url)
+    clear_process_caches()
+    get_redis().flushdb()
+    yield get_settings()
+    clear_process_caches()
+
+
+@pytest.fixture(scope="session")
+def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "geo.sqlite3"
+    db = Database(f"sqlite:///{path}")
+    migrations.upgrade(db)
+    with db.engine.connect() as connection:
+        connection.exec_driver_sql("ROLLBACK")
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.dispose()
+    return path
+
+
+@pytest.fixture(scope="session")
+def _postgres_template(postgres_server: PostgresServer) -> str:
+    name = postgres_server.new_database()
+    db = Database(postgres_server.url_of(name))
+    migrations.upgrade(db)
+    db.dispose()
+    return name
+
+
+@pytest.fixture
+def sqlite_database(settings: Settings, _sqlite_template: Path) -> Iterator[Database]:
+    """The process's database (`get_database()`) on SQLite; its outbox rings the real broker."""
+    settings.root.mkdir(parents=True, exist_ok=True)
+    shutil.copy(_sqlite_template, settings.root / "geo.sqlite3")
+    db = get_database()
+    yield db
+    db.dispose()
+
+
+@pytest.fixture
+def postgres_database(
+    settings: Settings,
+    postgres_server: PostgresServer,
+    _postgres_template: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Database]:
+    """The same on PostgreSQL."""
+    name = postgres_server.new_database(_postgres_template)
+    monkeypatch.setenv("GEO_DATABASE__URL", postgres_server.url_of(name))
+    get_settings.cache_clear()
+    get_database.cache_clear()
+    db = get_database()
+    yield db
+    db.dispose()
+    postgres_server.drop(name)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest) -> Database:
+    """Each test that asks for it runs on SQLite and on PostgreSQL."""
+    return request.getfixturevalue(f"{request.param}_database")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Public evaluation sets and case files laid beside the checkout; tests that need them skip without."""
+    if not SHARED.is_dir():
+        pytest.skip("no shared evaluation data beside this checkout")
+    return SHARED
