@@ -1,0 +1,278 @@
+"""Events of one query: what the worker appends, and what the HTTP process reads back.
+
+The stored answer is the truth. A reader whose stream is gone, or whose worker died, gets the same events
+made from the stored state, so it never hangs and never sees less than a reader who came later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import asdict
+from typing import Any
+
+import redis
+import redis.asyncio
+from redis.exceptions import RedisError
+from sqlalchemy import event
+from sqlalchemy.orm import Session
+
+from core import streams
+from core.streams import StreamEvent
+from core.types import AnswerStatus, Claim, Evidence, Verdict
+from generation.values import AnswerView, ClaimView
+
+log = logging.getLogger(__name__)
+
+DELTA_INTERVAL_S = 0.05  # at most one delta entry per claim and 50 ms (decision 11)
+_STREAM_ID = re.compile(r"^\d{1,20}-\d{1,20}$")
+_STORED_ID = re.compile(r"^stored-(\d{1,9})$")
+_ENDED_ROUNDS = 2  # quiet rounds after a terminal row before the stored state is sent instead
+_WATCHER_TTL_S = 15.0
+_RECONNECT_S = 1.0
+
+
+class EventWriter:
+    """The worker's side: publishes in order and coalesces deltas. Not shared between threads.
+
+    A Redis outage never fails an answer: the event is dropped with a warning and readers fall back to
+    the stored state.
+    """
+
+    def __init__(self, client: redis.Redis, query_id: str, *, interval_s: float = DELTA_INTERVAL_S) -> None:
+        self._client, self._query_id, self._interval_s = client, query_id, interval_s
+        self._pending, self._claim, self._sent_at = "", 0, 0.0
+
+    def sources(self, evidence: Iterable[Evidence]) -> None:
+        """Tell what may be cited, before any text."""
+        self._publish("sources", {"sources": [source_payload(e) for e in evidence]})
+
+    def delta(self, claim: int, text: str) -> None:
+        """Append provisional text of claim number `claim`."""
+        if claim != self._claim:
+            self.flush()
+            self._claim = claim
+        self._pending += text
+        if time.monotonic() - self._sent_at >= self._interval_s:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send the pending delta now."""
+        if self._pending:
+            self._publish("delta", {"claim": self._claim, "text": self._pending})
+            self._pending, self._sent_at = "", time.monotonic()
+
+    def claim(self, ordinal: int, claim: Claim, evidence: dict[int, Evidence]) -> None:
+        """Send a claim's final form; pending provisional text of it is void."""
+        self._pending = ""
+        self._publish("claim", claim_payload(ordinal, claim, evidence))
+
+    def restart(self) -> None:
+        """A new attempt begins: readers drop what they have."""
+        self._pending = ""
+        self._publish("restart", {})
+
+    def done(self, payload: dict[str, Any]) -> None:
+        """The last entry; call it after the commit."""
+        self._pending = ""
+        self._publish("done", payload)
+
+    def _publish(self, name: str, payload: dict[str, Any]) -> None:
+        try:
+            streams.publish(self._client, self._query_id, name, payload)
+        except RedisError:
+            log.warning("event_not_published", extra={"query_id": self._query_id, "event_name": name})
+
+
+def source_payload(e: Evidence) -> dict[str, Any]:
+    """A source on the wire."""
+    return {
+        "marker": e.marker,
+        "passage_id": e.passage.id,
+        "document_id": e.passage.document_id,
+        "document_name": e.document_name,
+        "version": e.passage.version,
+        "page": e.passage.page,
+        "heading_path": list(e.passage.heading_path),
+        "text": e.passage.text,
+        "score": e.score,
+        "routes": [{"route": h.route.value, "rank": h.rank, "score": h.score} for h in e.routes],
+        "collapsed": e.collapsed,
+    }
+
+
+def claim_payload(ordinal: int, claim: Claim, evidence: dict[int, Evidence]) -> dict[str, Any]:
+    """A claim on the wire, as `ClaimView` has it."""
+    return {
+        "ordinal": ordinal,
+        "text": claim.text,
+        "verdict": claim.verdict.value,
+        "reason": claim.reason,
+        "citations": [
+            {
+                "marker": c.marker,
+                "passage_id": c.passage_id,
+                "document_id": c.document_id,
+                "document_name": evidence[c.marker].document_name if c.marker in evidence else "",
+                "version": c.version,
+                "page": evidence[c.marker].passage.page if c.marker in evidence else None,
+                "heading_path": list(evidence[c.marker].passage.heading_path) if c.marker in evidence else [],
+                "quote": {"start": c.quote.start, "end": c.quote.end, "text": c.quote_text}
+                if c.quote
+                else None,
+            }
+            for c in claim.citations
+        ],
+        "erased": False,
+    }
+
+
+def done_payload(answer: AnswerView) -> dict[str, Any]:
+    """The last event: everything about the answer that is not a source or a claim."""
+    return {
+        "status": answer.status.value,
+        "text": answer.text,
+        "mode": answer.mode.value,
+        "mode_used": answer.mode_used.value if answer.mode_used else None,
+        "mode_reason": answer.mode_reason,
+        "usage": answer.usage,
+        "timings_ms": answer.timings_ms,
+        "index_generation": answer.index_generation,
+        "policy_version": answer.policy_version,
+        "error": asdict(answer.error) if answer.error else None,
+    }
+
+
+def stored_events(answer: AnswerView, *, after: str = "") -> list[StreamEvent]:
+    """The events of an ended query made from its stored state.
+
+    Args:
+        answer: a query with a terminal status.
+        after: the reader's last event id. An id of this form (`stored-<n>`) resumes; any other non-empty id
+            belongs to a stream that is gone, so a `restart` comes first.
+    """
+    resumed = _STORED_ID.match(after)
+    entries: list[tuple[str, dict[str, Any]]] = [("restart", {})] if after and not resumed else []
+    sources = [asdict(s) for s in answer.sources if s.text is not None]
+    entries.append(("sources", {"sources": sources}))
+    entries.extend(("claim", _view_payload(claim)) for claim in answer.claims)
+    entries.append(("done", done_payload(answer)))
+    events = [StreamEvent(f"stored-{n}", name, payload) for n, (name, payload) in enumerate(entries, 1)]
+    return events[int(resumed[1]) :] if resumed else events
+
+
+def _view_payload(claim: ClaimView) -> dict[str, Any]:
+    payload = asdict(claim)
+    payload["verdict"] = Verdict(claim.verdict).value
+    return payload
+
+
+def after_commit(session: Session, action: Callable[[], None]) -> None:
+    """Run `action` once the session has committed; its failure is logged, a rollback drops it."""
+
+    def run(_session: Session) -> None:
+        event.remove(session, "after_rollback", forget)
+        try:
+            action()
+        except RedisError:
+            log.warning("after_commit_action_failed", exc_info=True)
+
+    def forget(_session: Session) -> None:
+        if event.contains(session, "after_commit", run):
+            event.remove(session, "after_commit", run)
+
+    event.listen(session, "after_commit", run, once=True)
+    event.listen(session, "after_rollback", forget, once=True)
+
+
+async def follow_query(
+    client: redis.asyncio.Redis,
+    query_id: str,
+    load: Callable[[], AnswerView],
+    *,
+    after: str = "",
+) -> AsyncIterator[StreamEvent | None]:
+    """Events after `after` until `done`, from the stream or, where it is gone, from the stored state.
+
+    Args:
+        client: asyncio Redis.
+        query_id: the query, already checked for visibility.
+        load: reads the stored answer in a short session; called in a thread.
+        after: `Last-Event-ID`; malformed ids count as none.
+
+    Yields:
+        Events, and None about every two quiet seconds (send a keep-alive, look for a disconnect).
+    """
+    after = after if _STREAM_ID.match(after) or _STORED_ID.match(after) else ""
+    position, quiet_after_end = (after if _STREAM_ID.match(after) else "0-0"), 0
+    if _STORED_ID.match(after) or not await _stream_exists(client, query_id):
+        answer = await asyncio.to_thread(load)
+        if answer.status.terminal:
+            for stored in stored_events(answer, after=after):
+                yield stored
+            return
+    while True:
+        try:
+            async for entry in streams.follow(client, query_id, after=position):
+                yield entry
+                if entry is not None:
+                    position, quiet_after_end = entry.id, 0
+                    if entry.event == "done":
+                        return
+                    continue
+                answer = await asyncio.to_thread(load)
+                quiet_after_end = quiet_after_end + 1 if answer.status.terminal else 0
+                if quiet_after_end >= _ENDED_ROUNDS:
+                    for stored in stored_events(answer, after=position if position != "0-0" else ""):
+                        yield stored
+                    return
+        except RedisError:
+            # Without Redis the stored state still tells the truth; it is asked once a second.
+            answer = await asyncio.to_thread(load)
+            if answer.status.terminal:
+                for stored in stored_events(answer, after=position if position != "0-0" else ""):
+                    yield stored
+                return
+            yield None
+            await asyncio.sleep(_RECONNECT_S)
+
+
+async def _stream_exists(client: redis.asyncio.Redis, query_id: str) -> bool:
+    try:
+        return bool(await client.exists(streams.stream_key(query_id)))
+    except RedisError:
+        return False
+
+
+# -- who is watching ---------------------------------------------------------------------------
+
+
+def _watchers_key(query_id: str) -> str:
+    return f"geo:query:{query_id}:watchers"
+
+
+async def watch(client: redis.asyncio.Redis, query_id: str, watcher: str) -> None:
+    """Say that `watcher` reads this query's stream now; to be renewed every few seconds."""
+    key = _watchers_key(query_id)
+    async with client.pipeline(transaction=False) as pipe:
+        pipe.zadd(key, {watcher: time.time()})
+        pipe.expire(key, 3600)
+        await pipe.execute()
+
+
+async def unwatch(client: redis.asyncio.Redis, query_id: str, watcher: str) -> None:
+    """Say that `watcher` has gone."""
+    await client.zrem(_watchers_key(query_id), watcher)
+
+
+def watched(client: redis.Redis, query_id: str) -> bool:
+    """Whether anybody read the query's stream within the last seconds."""
+    return bool(client.zcount(_watchers_key(query_id), time.time() - _WATCHER_TTL_S, "+inf"))
+
+
+def is_terminal(status: str) -> bool:
+    """Whether a stored status is final."""
+    return AnswerStatus(status).terminal
