@@ -215,6 +215,7 @@ def upgrade() -> None:
         sa.Column("tenant_id", sa.String(length=40), nullable=False),
         sa.Column("name", sa.String(length=200), nullable=False),
         sa.Column("created_at", core.db.UtcDateTime(timezone=True), nullable=False),
+        sa.Column("deleted_at", core.db.UtcDateTime(timezone=True), nullable=True),
         sa.ForeignKeyConstraint(["tenant_id"], ["tenants.id"], name=op.f("fk_collections_tenant_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_collections")),
         sa.UniqueConstraint("tenant_id", "name", name=op.f("uq_collections_tenant_id_name")),
