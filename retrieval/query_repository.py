@@ -54,7 +54,9 @@ def require_collections(session: Session, scope: Scope, collection_ids: Sequence
     known = set(
         session.scalars(
             select(CollectionRow.id).where(
-                CollectionRow.tenant_id == scope.tenant_id, CollectionRow.id.in_(wanted)
+                CollectionRow.tenant_id == scope.tenant_id,
+                CollectionRow.id.in_(wanted),
+                CollectionRow.deleted_at.is_(None),
             )
         )
     )
