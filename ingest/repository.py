@@ -1,0 +1,327 @@
+"""Rows of documents and collections ↔ values. Every read takes a scope and filters by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, false, func, select, text, tuple_
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from core.db import utcnow
+from core.errors import NotFound
+from core.models import (
+    CollectionRow,
+    DocumentRow,
+    DocumentVersionRow,
+    JobRow,
+    MentionRow,
+    PassageRow,
+)
+from core.types import DocumentStatus, JobStatus, Lang, Passage, Scope, Span
+from ingest.values import Collection, Counts, Document, Problem, Progress, Trust
+
+OPEN_JOBS = (JobStatus.WAITING.value, JobStatus.RUNNING.value)
+
+
+# -- scope -------------------------------------------------------------------------------------
+
+
+def in_scope(scope: Scope, tenant: Any, collection: Any) -> ColumnElement[bool]:
+    """The filter that every read carries: same tenant, and a collection the key may read."""
+    if not scope.tenant_id:
+        return false()
+    if scope.collection_ids is None:
+        return tenant == scope.tenant_id
+    return and_(tenant == scope.tenant_id, collection.in_(scope.collection_ids))
+
+
+def lock_blobs(session: Session, digests: Iterable[str]) -> None:
+    """Serialise uploads and purges of the same bytes until the transaction ends.
+
+    Always taken before row locks, in sorted order, so that two holders cannot wait for each other. SQLite
+    has a single writer already.
+    """
+    if session.get_bind().dialect.name != "postgresql":
+        return
+    for digest in sorted(set(digests)):
+        session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": int(digest[:15], 16)})
+
+
+# -- collections -------------------------------------------------------------------------------
+
+
+def find_collection(
+    session: Session, scope: Scope, reference: str, *, share: bool = False, lock: bool = False
+) -> CollectionRow:
+    """A visible collection by id or name.
+
+    Args:
+        session: any session.
+        scope: who asks.
+        reference: id or name; an id wins.
+        share: keep it from being deleted until the transaction ends.
+        lock: take it exclusively, to delete or rename it.
+
+    Raises:
+        NotFound: unknown, deleted or not visible.
+    """
+    query = select(CollectionRow).where(
+        in_scope(scope, CollectionRow.tenant_id, CollectionRow.id),
+        CollectionRow.deleted_at.is_(None),
+        (CollectionRow.id == reference) | (CollectionRow.name == reference),
+    )
+    if lock or share:
+        query = query.with_for_update(read=not lock)
+    rows = session.scalars(query.execution_options(populate_existing=True)).all()
+    if not rows:
+        raise NotFound("No such collection.", collection=reference)
+    return next((r for r in rows if r.id == reference), rows[0])
+
+
+def collections_page(session: Session, scope: Scope, cursor: str | None, limit: int) -> list[CollectionRow]:
+    """Up to `limit` collections after `cursor`, oldest first."""
+    query = select(CollectionRow).where(
+        in_scope(scope, CollectionRow.tenant_id, CollectionRow.id), CollectionRow.deleted_at.is_(None)
+    )
+    if cursor is not None:
+        query = query.where(CollectionRow.id > cursor)
+    return list(session.scalars(query.order_by(CollectionRow.id).limit(limit)))
+
+
+def collection_values(session: Session, rows: Sequence[CollectionRow]) -> tuple[Collection, ...]:
+    """Rows to values, with document counts in one query."""
+    counted = session.execute(
+        select(DocumentRow.collection_id, func.count())
+        .where(
+            DocumentRow.collection_id.in_([r.id for r in rows]),
+            DocumentRow.status != DocumentStatus.DELETING.value,
+        )
+        .group_by(DocumentRow.collection_id)
+    )
+    counts = {collection_id: int(n) for collection_id, n in counted}
+    return tuple(Collection(r.id, r.name, counts.get(r.id, 0), r.created_at) for r in rows)
+
+
+# -- documents ---------------------------------------------------------------------------------
+
+
+def insert_document(session: Session, **values: Any) -> str | None:
+    """Insert a document unless its (tenant, collection, content hash) is taken; the id, or None."""
+    insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
+    return session.scalar(
+        insert(DocumentRow)
+        .values(**values)
+        .on_conflict_do_nothing(index_elements=["tenant_id", "collection_id", "content_hash"])
+        .returning(DocumentRow.id)
+    )
+
+
+def document_by_hash(session: Session, scope: Scope, collection_id: str, digest: str) -> DocumentRow | None:
+    """The document whose newest version has these bytes."""
+    return session.scalar(
+        select(DocumentRow)
+        .where(
+            in_scope(scope, DocumentRow.tenant_id, DocumentRow.collection_id),
+            DocumentRow.collection_id == collection_id,
+            DocumentRow.content_hash == digest,
+        )
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+
+
+def find_document(session: Session, scope: Scope, document_id: str, *, lock: bool = False) -> DocumentRow:
+    """A visible document, one being deleted included; raises `NotFound`."""
+    query = select(DocumentRow).where(
+        in_scope(scope, DocumentRow.tenant_id, DocumentRow.collection_id), DocumentRow.id == document_id
+    )
+    if lock:
+        query = query.with_for_update().execution_options(populate_existing=True)
+    row = session.scalar(query)
+    if row is None:
+        raise NotFound("No such document.", document_id=document_id)
+    return row
+
+
+def find_live(session: Session, scope: Scope, document_id: str) -> DocumentRow:
+    """A document that routes may read; one being deleted does not exist any more for them."""
+    row = find_document(session, scope, document_id)
+    if row.status == DocumentStatus.DELETING.value:
+        raise NotFound("The document is being deleted.", document_id=document_id)
+    return row
+
+
+def find_version(session: Session, document: DocumentRow, version: int | None) -> DocumentVersionRow:
+    """A version with its text: the given one, or the live one.
+
+    Raises:
+        NotFound: no such version, or it has no text (yet).
+    """
+    wanted = version if version is not None else document.live_version
+    row = None if wanted is None else session.get(DocumentVersionRow, (document.id, wanted))
+    if row is None or row.text is None:
+        raise NotFound(
+            "The document has no readable version yet; see its status."
+            if version is None
+            else "No such version.",
+            document_id=document.id,
+        )
+    return row
+
+
+def documents_page(
+    session: Session,
+    scope: Scope,
+    *,
+    collection_id: str | None,
+    status: DocumentStatus | None,
+    cursor: str | None,
+    limit: int,
+) -> list[DocumentRow]:
+    """Up to `limit` documents before `cursor`, newest first."""
+    query = select(DocumentRow).where(in_scope(scope, DocumentRow.tenant_id, DocumentRow.collection_id))
+    if collection_id is not None:
+        query = query.where(DocumentRow.collection_id == collection_id)
+    if status is not None:
+        query = query.where(DocumentRow.status == status.value)
+    if cursor is not None:
+        query = query.where(DocumentRow.id < cursor)
+    return list(session.scalars(query.order_by(DocumentRow.id.desc()).limit(limit)))
+
+
+def document_values(session: Session, rows: Sequence[DocumentRow]) -> tuple[Document, ...]:
+    """Rows to values; stage, progress and counts come from the jobs and outputs themselves."""
+    keys = [(r.id, r.latest_version) for r in rows]
+    if not keys:
+        return ()
+    # Read columns, not rows: a list must not load the texts.
+    v = DocumentVersionRow
+    columns = (
+        v.document_id, v.media_type, v.declared_type, v.size_bytes, v.encoding, v.encoding_confidence,
+        v.title, v.lang, v.pages, v.warnings, v.passage_count,
+    )  # fmt: skip
+    versions = {
+        r.document_id: r
+        for r in session.execute(select(*columns).where(tuple_(v.document_id, v.version).in_(keys)))
+    }
+    jobs = _present_jobs(session, keys)
+    counts = _mention_counts(session, keys)
+    return tuple(_document_value(r, versions[r.id], jobs.get(r.id), counts.get(r.id, (0, 0))) for r in rows)
+
+
+def _present_jobs(session: Session, keys: Sequence[tuple[str, int]]) -> dict[str, JobRow]:
+    """Per document: the open job of its newest version, or the job that ended last."""
+    jobs: dict[str, JobRow] = {}
+    rows = session.scalars(
+        select(JobRow).where(
+            JobRow.subject_kind == "document", tuple_(JobRow.subject_id, JobRow.subject_version).in_(keys)
+        )
+    )
+    for row in sorted(rows, key=lambda j: (j.status in OPEN_JOBS, j.created_at, j.id)):
+        jobs[row.subject_id] = row
+    return jobs
+
+
+def _mention_counts(session: Session, keys: Sequence[tuple[str, int]]) -> dict[str, tuple[int, int]]:
+    rows = session.execute(
+        select(MentionRow.document_id, func.count(), func.count(MentionRow.entity_id.distinct()))
+        .where(tuple_(MentionRow.document_id, MentionRow.version).in_(keys))
+        .group_by(MentionRow.document_id)
+    )
+    return {document_id: (int(mentions), int(entities)) for document_id, mentions, entities in rows}
+
+
+def _document_value(row: DocumentRow, version: Any, job: JobRow | None, counts: tuple[int, int]) -> Document:
+    status = DocumentStatus(row.status)
+    if status is DocumentStatus.READY:
+        job = None
+    error = None
+    if row.error_code is not None and status is DocumentStatus.FAILED:
+        error = Problem(row.error_code, row.error_detail or "")
+    elif job is not None and job.error_code is not None and job.status in OPEN_JOBS:
+        error = Problem(job.error_code, job.error_detail or "")  # waits for its next attempt
+    total = version.passage_count
+    return Document(
+        id=row.id,
+        collection_id=row.collection_id,
+        name=row.name,
+        status=status,
+        stage=job.task.rpartition(".")[2] if job else None,
+        progress=Progress(job.progress_done, job.progress_total) if job else Progress(total, total),
+        error=error,
+        version=row.latest_version,
+        live_version=row.live_version,
+        media_type=version.media_type or version.declared_type,
+        size_bytes=version.size_bytes,
+        encoding=version.encoding,
+        encoding_confidence=version.encoding_confidence,
+        title=version.title,
+        lang=version.lang,
+        pages=version.pages,
+        counts=Counts(total, *counts),
+        warnings=tuple(version.warnings),
+        tags=tuple(row.tags),
+        trust=Trust(row.trust),
+        metadata=dict(row.meta),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def add_version(session: Session, document_id: str, version: int, **values: Any) -> None:
+    """Add the row of a version whose work has not begun."""
+    session.add(DocumentVersionRow(document_id=document_id, version=version, **values))
+    session.flush()
+
+
+def cancel_jobs(session: Session, document_id: str) -> None:
+    """Take back the waiting work of a document and ask the running one to stop."""
+    rows = session.scalars(
+        select(JobRow)
+        .where(
+            JobRow.subject_kind == "document",
+            JobRow.subject_id == document_id,
+            JobRow.status.in_(OPEN_JOBS),
+        )
+        .with_for_update()
+    )
+    for row in rows:
+        row.cancel_requested = True
+        if row.status == JobStatus.WAITING.value:
+            row.status, row.finished_at = JobStatus.CANCELLED.value, utcnow()
+    session.flush()
+
+
+# -- passages ----------------------------------------------------------------------------------
+
+
+def passage_value(row: PassageRow) -> Passage:
+    """Row to value."""
+    return Passage(
+        id=row.id,
+        document_id=row.document_id,
+        version=row.version,
+        ordinal=row.ordinal,
+        span=Span(row.start, row.end),
+        page=row.page,
+        heading_path=tuple(row.heading_path),
+        lang=Lang(row.lang),
+        text=row.text,
+    )
+
+
+def passages_of(
+    session: Session, document_id: str, version: int, *, after: int = -1, limit: int | None = None
+) -> tuple[Passage, ...]:
+    """Passages of a version in order, those after ordinal `after`."""
+    query = (
+        select(PassageRow)
+        .where(
+            PassageRow.document_id == document_id, PassageRow.version == version, PassageRow.ordinal > after
+        )
+        .order_by(PassageRow.ordinal)
+        .limit(limit)
+    )
+    return tuple(passage_value(r) for r in session.scalars(query))

@@ -1,0 +1,98 @@
+"""The door of this stage for the HTTP process: light, no model and no array library.
+
+Every function takes `(session, scope, …)` and returns values. The caller's session is one transaction.
+"""
+
+from ingest.blobs import BlobStore, BlobWriter, StagedBlob
+from ingest.collections import (
+    create_collection,
+    delete_collection,
+    get_collection,
+    list_collections,
+    rename_collection,
+)
+from ingest.documents import (
+    delete_document,
+    get_document,
+    list_documents,
+    new_version,
+    patch_document,
+    register_upload,
+    reprocess,
+)
+from ingest.entities import (
+    entity_events,
+    get_entity,
+    merge_entities,
+    patch_entity,
+    search_entities,
+    split_entity,
+    undo_entity,
+)
+from ingest.entity_import import import_entities
+from ingest.reading import (
+    document_annotation,
+    document_content,
+    document_passages,
+    document_source,
+    locate,
+)
+from ingest.removal import mark_stale
+from ingest.values import (
+    Collection,
+    Content,
+    Document,
+    Entity,
+    EntityEvent,
+    EntityImport,
+    Page,
+    PlacedPassage,
+    RejectedRow,
+    Source,
+    Trust,
+    Upload,
+)
+
+__all__ = [
+    "BlobStore",
+    "BlobWriter",
+    "Collection",
+    "Content",
+    "Document",
+    "Entity",
+    "EntityEvent",
+    "EntityImport",
+    "Page",
+    "PlacedPassage",
+    "RejectedRow",
+    "Source",
+    "StagedBlob",
+    "Trust",
+    "Upload",
+    "create_collection",
+    "delete_collection",
+    "delete_document",
+    "document_annotation",
+    "document_content",
+    "document_passages",
+    "document_source",
+    "entity_events",
+    "get_collection",
+    "get_document",
+    "get_entity",
+    "import_entities",
+    "list_collections",
+    "list_documents",
+    "locate",
+    "mark_stale",
+    "merge_entities",
+    "new_version",
+    "patch_document",
+    "patch_entity",
+    "register_upload",
+    "rename_collection",
+    "reprocess",
+    "search_entities",
+    "split_entity",
+    "undo_entity",
+]
