@@ -27,3 +27,4 @@ TIER_REFUSED = Gauge("geo_tier_refused", "1 while a damaged tier is refused", ["
 KV_USED_SHARE = Gauge("geo_kv_used_share", "Share of KV blocks in use")
 REQUESTS = Counter("geo_http_requests_total", "HTTP requests", ["method", "path", "status"])
 REQUEST_SECONDS = Histogram("geo_http_request_seconds", "HTTP time to the response's end", ["method", "path"])
+RATE_LIMIT_SKIPPED = Counter("geo_rate_limit_skipped_total", "Requests let through because Redis was away")
