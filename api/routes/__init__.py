@@ -1,1 +1,9 @@
-"""HTTP routes, one file per resource."""
+"""The doors, one file per resource."""
+
+from api.routes import chat, collections, documents, entities, health, queries, search
+from api.routes.admin import audit, engine, jobs, keys
+
+ROUTERS = tuple(
+    module.router
+    for module in (collections, documents, search, queries, chat, entities, keys, audit, jobs, engine, health)
+)

@@ -1,0 +1,97 @@
+"""Whether this installation can work: each check names what is wrong and what to do."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+import redis
+import redis.exceptions
+from sqlalchemy import select, text
+from sqlalchemy.orm import Session
+
+from core.db import Database
+from core.errors import GeoError
+from core.models import TierRow
+from core.redis_client import get_redis
+from core.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that must hold."""
+
+    ok: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TierState:
+    """What a tier serves."""
+
+    tier: str
+    generation: int
+    published_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """All checks together; `ready` when each is ok."""
+
+    ready: bool
+    checks: dict[str, Check]
+    tiers: list[TierState]
+
+
+def readiness(db: Database, settings: Settings) -> Readiness:
+    """Look at the database, Redis and the disk."""
+    checks = {
+        "database": _checked(lambda: _database(db)),
+        "redis": _checked(lambda: _redis(get_redis())),
+        "disk": _checked(lambda: _disk(settings)),
+    }
+    tiers: list[TierState] = []
+    if checks["database"].ok:
+        with db.read() as session:
+            tiers = _tiers(session)
+    return Readiness(all(check.ok for check in checks.values()), checks, tiers)
+
+
+def _checked(check: Callable[[], Check]) -> Check:
+    try:
+        return check()
+    except (GeoError, redis.exceptions.RedisError, OSError) as error:
+        return Check(False, f"{type(error).__name__}; see the log.")
+
+
+def _database(db: Database) -> Check:
+    with db.read() as session:
+        session.execute(text("SELECT 1"))
+    return Check(True)
+
+
+def _redis(client: redis.Redis) -> Check:
+    start = time.perf_counter()
+    client.ping()
+    return Check(True, f"{(time.perf_counter() - start) * 1000:.1f} ms")
+
+
+def _disk(settings: Settings) -> Check:
+    folder = settings.root
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if free < settings.min_free_bytes:
+        needed = settings.min_free_bytes >> 20
+        return Check(
+            False, f"{free >> 20} MiB free, {needed} MiB needed; uploads get 507 until space is freed."
+        )
+    return Check(True, f"{free >> 20} MiB free")
+
+
+def _tiers(session: Session) -> list[TierState]:
+    rows = session.scalars(select(TierRow).order_by(TierRow.tier))
+    return [TierState(row.tier, row.generation, row.published_at) for row in rows]

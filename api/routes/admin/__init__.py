@@ -1,0 +1,1 @@
+"""Doors of administrators (own tenant) and operators (the whole installation)."""

@@ -1,0 +1,119 @@
+"""`/v1/queries`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Annotated, Any
+
+import redis.asyncio
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from api import asking, audit
+from api.deps import Cursor, Db, Limit, Reader, Redis, in_read, in_write
+from api.paging import decode_cursor, encode_cursor
+from api.schemas.common import Listed, PathId
+from api.schemas.queries import QueryAccepted, QueryBody
+from api.sse import KEEP_ALIVE, EventStream, encode
+from core.types import Scope
+from generation import service as answers
+from generation.values import AnswerSummary, AnswerView
+from ingest import service as ingest
+
+router = APIRouter(prefix="/v1/queries", tags=["queries"])
+
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The event stream", "content": {"text/event-stream": {}}}
+}
+
+
+@router.post("", status_code=202, response_model=QueryAccepted, responses=_STREAM)
+async def ask(
+    body: QueryBody, request: Request, response: Response, scope: Reader, db: Db, client: Redis
+) -> object:
+    """Ask. 202 with the query's id, or the event stream at once with `Accept: text/event-stream`."""
+    query_id = await in_write(
+        db,
+        lambda session: asking.submit(
+            session,
+            scope,
+            collections=body.collection,
+            question=body.question,
+            task=body.task,
+            priority=body.priority,
+            policy=body.policy,
+            filters=body.filters,
+        ),
+    )
+    accepted = QueryAccepted.of(query_id)
+    if body.stream or "text/event-stream" in request.headers.get("accept", ""):
+        return EventStream(_events(client, scope, query_id), headers={"Location": accepted.status_url})
+    response.headers["Location"] = accepted.status_url
+    return accepted
+
+
+@router.get("")
+def list_queries(
+    scope: Reader,
+    db: Db,
+    collection: Annotated[str | None, Query(max_length=200, description="id or name")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Listed[AnswerSummary]:
+    """Queries over collections that the key may read, newest first."""
+    with db.read() as session:
+        wanted = None
+        if collection is not None:
+            wanted = ingest.get_collection(session, scope, collection=collection).id
+        page = answers.list_answers(
+            session, scope, cursor=decode_cursor(cursor) or None, limit=limit, collection_id=wanted
+        )
+    following = encode_cursor(page.next_cursor) if page.next_cursor else None
+    return Listed(items=list(page.items), next_cursor=following)
+
+
+@router.get("/{query_id}")
+def get_query(query_id: PathId, scope: Reader, db: Db) -> AnswerView:
+    """A query and what is known of its answer."""
+    with db.read() as session:
+        return answers.get_answer(session, scope, query_id)
+
+
+@router.delete("/{query_id}")
+def cancel_query(query_id: PathId, scope: Reader, db: Db) -> AnswerView:
+    """Stop it, in the engine too; an ended query stays as it is."""
+    with db.write() as session:
+        view = answers.cancel(session, scope, query_id)
+        audit.record(session, scope, "query.cancel", query_id)
+    return view
+
+
+@router.get("/{query_id}/events", status_code=200, response_class=EventStream, responses=_STREAM)
+async def follow_query(
+    query_id: PathId,
+    scope: Reader,
+    db: Db,
+    client: Redis,
+    last_event_id: Annotated[str | None, Header(max_length=64)] = None,
+) -> EventStream:
+    """Follow the answer as it is made; `Last-Event-ID` resumes where a broken connection stopped."""
+    await in_read(db, lambda session: answers.get_answer(session, scope, query_id))
+    return EventStream(_events(client, scope, query_id, last_event_id or ""))
+
+
+@router.post("/{query_id}/replay", status_code=202)
+def replay_query(query_id: PathId, scope: Reader, db: Db, response: Response) -> QueryAccepted:
+    """Ask the same again, with the same policy, on today's index."""
+    with db.write() as session:
+        accepted = QueryAccepted.of(answers.replay(session, scope, query_id))
+    response.headers["Location"] = accepted.status_url
+    return accepted
+
+
+async def _events(
+    client: redis.asyncio.Redis, scope: Scope, query_id: str, last_event_id: str = ""
+) -> AsyncIterator[bytes]:
+    yield KEEP_ALIVE  # headers and a first byte at once, so that a proxy shows the stream as open
+    async with aclosing(answers.events(client, scope, query_id, last_event_id=last_event_id)) as followed:
+        async for entry in followed:
+            yield KEEP_ALIVE if entry is None else encode(entry.event, entry.payload, entry.id)

@@ -1,0 +1,39 @@
+"""`/v1/search`."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from api import asking
+from api.deps import AppSettings, Db, Reader, Redis, in_read, in_write
+from api.schemas.queries import SearchBody, SearchOut
+from generation import service as answers
+from retrieval import service as retrieval
+
+router = APIRouter(prefix="/v1/search", tags=["search"])
+
+
+@router.post("")
+async def search(body: SearchBody, scope: Reader, db: Db, client: Redis, settings: AppSettings) -> SearchOut:
+    """Passages for a question, with the rank and score of every route; nothing is generated.
+
+    504 when the result is not there within `api.question_deadline_s`.
+    """
+    options = {"top_k": body.top_k, "offset": body.offset, "explain": body.explain}
+    query_id = await in_write(
+        db,
+        lambda session: asking.submit(
+            session,
+            scope,
+            collections=body.collection,
+            question=body.question,
+            task="search",
+            filters=body.filters,
+            options=options,
+        ),
+    )
+    await answers.wait_answer(client, scope, query_id, deadline_s=settings.api.question_deadline_s)
+    found = await in_read(db, lambda session: retrieval.get_search_result(session, scope, query_id))
+    error = {"code": found.error_code, "detail": found.error_detail}
+    asking.raise_if_unanswered(query_id, found.status, error)
+    return SearchOut.of(found)

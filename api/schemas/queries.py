@@ -1,0 +1,145 @@
+"""Bodies of the search and query doors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, Field
+
+from api.schemas.common import Body, JsonObject, Name
+from core.types import AnswerStatus
+from retrieval.service import SearchHit, SearchResult
+
+Collections = Name | Annotated[list[Name], Field(min_length=1, max_length=50)]
+Question = Annotated[str, Field(description="up to `api.max_question_chars` characters")]
+
+
+def _ids(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
+CollectionList = Annotated[Collections, AfterValidator(_ids)]
+
+
+class SearchBody(Body):
+    """A question whose passages are wanted, without an answer."""
+
+    question: Question
+    collection: CollectionList = Field(description="id or name, or a list of them")
+    top_k: int = Field(10, ge=1, le=100)
+    offset: int = Field(0, ge=0, le=10_000)
+    filters: JsonObject | None = None
+    explain: bool = Field(False, description="report what was recalled and left out, and why")
+
+
+class QueryBody(Body):
+    """A question to be answered."""
+
+    question: Question
+    collection: CollectionList = Field(description="id or name, or a list of them")
+    task: Literal["answer", "summarize"] = "answer"
+    priority: Literal["interactive", "batch"] = "interactive"
+    stream: bool = Field(
+        False, description="answer with the event stream, as `Accept: text/event-stream` does"
+    )
+    policy: JsonObject | None = Field(None, description="laid over the collection's policy")
+    filters: JsonObject | None = None
+
+
+class QueryAccepted(BaseModel):
+    """Where the answer will be."""
+
+    id: str
+    status: AnswerStatus
+    status_url: str
+    events_url: str
+
+    @classmethod
+    def of(cls, query_id: str, status: AnswerStatus = AnswerStatus.QUEUED) -> QueryAccepted:
+        """For a query that was just stored."""
+        url = f"/v1/queries/{query_id}"
+        return cls(id=query_id, status=status, status_url=url, events_url=f"{url}/events")
+
+
+class RouteHit(BaseModel):
+    """Where one route ranked a passage; scores of different routes share no scale."""
+
+    route: str
+    rank: int
+    score: float
+
+
+class HitOut(BaseModel):
+    """One passage of a search result."""
+
+    rank: int
+    passage_id: int
+    document_id: str
+    document_name: str
+    version: int
+    collection_id: str
+    page: int | None
+    heading_path: list[str]
+    start: int
+    end: int
+    lang: str
+    text: str
+    score: float = Field(description="relevance in [0, 1], comparable inside one query")
+    fused_score: float
+    rerank_score: float | None
+    routes: list[RouteHit]
+    collapsed: int = Field(description="near-duplicates that stand behind this passage")
+
+    @classmethod
+    def of(cls, hit: SearchHit) -> HitOut:
+        """From the service's value."""
+        p = hit.passage
+        return cls(
+            rank=hit.rank,
+            passage_id=p.id,
+            document_id=p.document_id,
+            document_name=hit.document_name,
+            version=p.version,
+            collection_id=hit.collection_id,
+            page=p.page,
+            heading_path=list(p.heading_path),
+            start=p.span.start,
+            end=p.span.end,
+            lang=p.lang.value,
+            text=p.text,
+            score=hit.score,
+            fused_score=hit.fused_score,
+            rerank_score=hit.rerank_score,
+            routes=[RouteHit(route=r.route.value, rank=r.rank, score=r.score) for r in hit.routes],
+            collapsed=hit.collapsed,
+        )
+
+
+class SearchOut(BaseModel):
+    """What a search found."""
+
+    query_id: str
+    status: AnswerStatus
+    question: str
+    hits: list[HitOut]
+    total: int
+    routes: Mapping[str, Any] = Field(description="per route: state, hits, time")
+    dropped: list[Mapping[str, Any]]
+    timings_ms: Mapping[str, float]
+    index_generation: int | None
+
+    @classmethod
+    def of(cls, found: SearchResult) -> SearchOut:
+        """From the service's value."""
+        return cls(
+            query_id=found.query_id,
+            status=found.status,
+            question=found.question,
+            hits=[HitOut.of(h) for h in found.hits],
+            total=found.total,
+            routes=found.route_reports,
+            dropped=list(found.dropped),
+            timings_ms=found.timings_ms,
+            index_generation=found.index_generation,
+        )

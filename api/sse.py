@@ -1,0 +1,44 @@
+"""Server-sent events on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import anyio
+import orjson
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from starlette.responses import StreamingResponse
+from starlette.types import Send
+
+KEEP_ALIVE = KEEPALIVE_COMMENT
+
+
+class EventStream(StreamingResponse):
+    """A `text/event-stream` response that no proxy should buffer or cache.
+
+    However it ends, its generator is closed at once and not when it is collected: closing is what tells
+    that nobody listens any more.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[bytes], headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(
+            events, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **(headers or {})}
+        )
+
+    async def stream_response(self, send: Send) -> None:
+        """Send until the end, the client's departure or an error."""
+        try:
+            await super().stream_response(send)
+        finally:
+            close = getattr(self.body_iterator, "aclose", None)
+            if close is not None:
+                with anyio.CancelScope(shield=True):  # we may be here because the request was cancelled
+                    await close()
+
+
+def encode(event: str | None, payload: Any, event_id: str | None = None) -> bytes:
+    """One event; JSON holds no raw line break, so it is one `data:` line."""
+    return format_sse_event(data_str=orjson.dumps(payload, default=str).decode(), event=event, id=event_id)

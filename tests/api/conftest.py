@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from api import keys
+from api.app import create_app
+from core.db import Database, get_database
+from core.settings import get_settings
+from core.types import Role, Scope
+from tests.conftest import clear_process_caches
+
+OPERATOR_KEY = "operator-key-of-the-tests"
+Configure = Callable[..., None]
+
+
+@pytest.fixture
+def configure(monkeypatch: pytest.MonkeyPatch) -> Configure:
+    """Change settings of this test: `configure(api__rate_burst=5)`."""
+
+    def change(**values: object) -> None:
+        for name, value in values.items():
+            monkeypatch.setenv(f"GEO_{name.upper()}", str(value))
+        get_settings.cache_clear()
+
+    return change
+
+
+@pytest.fixture
+def app(sqlite_database: Database, configure: Configure) -> FastAPI:
+    configure(
+        auth__bootstrap_key=OPERATOR_KEY,
+        min_free_bytes=0,
+        api__rate_per_minute=1_000_000,
+        api__rate_burst=1_000_000,
+        api__rate_anonymous_per_minute=1_000_000,
+        api__disconnect_grace_s=0.2,
+    )
+    return create_app()
+
+
+@pytest.fixture
+def client(app: FastAPI) -> Iterator[TestClient]:
+    """The operator's client, with the application started."""
+    with signed_in(app, OPERATOR_KEY) as running, running:
+        yield running
+
+
+@contextmanager
+def signed_in(app: FastAPI, key: str) -> Iterator[TestClient]:
+    """A client that sends this key; the application must have been started by another one."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    yield TestClient(app, headers=headers, raise_server_exceptions=False)
+
+
+def client_of(
+    app: FastAPI, role: str, tenant: str = "default", collections: list[str] | None = None
+) -> TestClient:
+    """A client with a new key of this role."""
+    with get_database().write() as session:
+        operator = keys.find_scope(session, OPERATOR_KEY)
+        assert operator is not None
+        maker = (
+            operator
+            if collections is None
+            else Scope(operator.tenant_id, None, operator.principal, Role.OPERATOR)
+        )
+        _, key = keys.create(
+            session, maker, name=role, role=Role(role), tenant=tenant, collections=collections
+        )
+    return TestClient(app, headers={"Authorization": f"Bearer {key}"}, raise_server_exceptions=False)
+
+
+__all__ = ["OPERATOR_KEY", "clear_process_caches", "client_of", "signed_in"]
