@@ -1,0 +1,145 @@
+"""Cleaning of decoded text, done once at the door; says where each kept character came from.
+
+Kept as written: letters, width, case, punctuation. Changed: NFC composition, presentation ligatures, runs of
+white space. Removed: NUL and other controls, zero-width marks that carry no meaning, bidi controls,
+non-characters. Lone surrogates become U+FFFD.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+import regex
+
+# White space that becomes one plain space; the ideographic space counts, it is used as padding.
+_SPACE = r"[\s\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\x0b\x0c\x85]"
+_REMOVED = (
+    r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"  # C0 and C1 controls but tab, line ends
+    r"\u00ad\u200b\u200e\u200f\u2060\ufeff"  # soft hyphen, zero-width space, marks, joiner, BOM
+    r"\u202a-\u202e\u2066-\u2069"  # bidi embeddings, overrides and isolates
+    r"\U000e0000-\U000e0fff"  # tags: text that no reader sees
+    r"\ufdd0-\ufdef\ufffe\uffff]"  # non-characters
+)
+# Zero-width joiners hold emoji together and matter in Indic and Persian spelling; elsewhere they hide text.
+_STRAY_JOINER = (
+    r"(?<![\p{Extended_Pictographic}\p{M}\p{Arabic}])[\u200c\u200d]"
+    r"|[\u200c\u200d](?![\p{Extended_Pictographic}\p{L}])"
+)
+_SURROGATE = r"[\ud800-\udfff]"
+_EXPANDED = ("ff", "fi", "fl", "ffi", "ffl", "st", "st")
+_LIGATURE = dict(zip("\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06", _EXPANDED, strict=True))
+_ODD = regex.compile(
+    rf"(?P<space>{_SPACE}{{2,}}|(?! ){_SPACE})|(?P<gone>(?:{_REMOVED})+|{_STRAY_JOINER})"
+    rf"|(?P<surrogate>{_SURROGATE})|(?P<ligature>[\ufb00-\ufb06])"
+)
+_HAS_ODD = regex.compile(
+    rf"{_SPACE}{{2,}}|(?! ){_SPACE}|{_REMOVED}|[\u200c\u200d]|{_SURROGATE}|[\ufb00-\ufb06]"
+)
+_VISIBLE = regex.compile(r"[\p{L}\p{N}\p{Emoji_Presentation}]")
+_CLUSTER = regex.compile(r"\X")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`length` cleaned characters that came from `source_length` characters at `source_start`."""
+
+    length: int
+    source_start: int
+    source_length: int
+
+
+def clean(text: str) -> str:
+    """Return the cleaned form of `text` on one line, without leading or trailing white space."""
+    return clean_with_runs(text)[0]
+
+
+def clean_with_runs(text: str) -> tuple[str, list[Run]]:
+    """Clean `text` and say where each part came from.
+
+    Returns:
+        The cleaned text, stripped, and its runs in order; the lengths of the runs add up to its length. A
+        run of equal lengths maps character by character, any other as a whole.
+    """
+    if not _HAS_ODD.search(text) and unicodedata.is_normalized("NFC", text):
+        return _stripped(text, [Run(len(text), 0, len(text))] if text else [])
+    out: list[str] = []
+    runs: list[Run] = []
+    last = 0
+    for match in _ODD.finditer(text):
+        _plain(text, last, match.start(), out, runs)
+        last = match.end()
+        _odd(match, out, runs)
+    _plain(text, last, len(text), out, runs)
+    joined = "".join(out)
+    if "  " in joined:  # a mark removed between two spaces left them side by side
+        joined, runs = _single_spaces(joined, runs)
+    return _stripped(joined, runs)
+
+
+def _odd(match: regex.Match[str], out: list[str], runs: list[Run]) -> None:
+    kind = match.lastgroup
+    if kind == "gone":
+        return
+    new = " " if kind == "space" else "\ufffd" if kind == "surrogate" else _LIGATURE[match.group()]
+    out.append(new)
+    runs.append(Run(len(new), match.start(), match.end() - match.start()))
+
+
+def _plain(text: str, start: int, end: int, out: list[str], runs: list[Run]) -> None:
+    """Append `text[start:end]` composed to NFC."""
+    if start >= end:
+        return
+    piece = text[start:end]
+    if unicodedata.is_normalized("NFC", piece):
+        out.append(piece)
+        runs.append(Run(end - start, start, end - start))
+        return
+    for cluster in _CLUSTER.finditer(piece):
+        new = unicodedata.normalize("NFC", cluster.group())
+        out.append(new)
+        runs.append(Run(len(new), start + cluster.start(), cluster.end() - cluster.start()))
+
+
+def _single_spaces(text: str, runs: list[Run]) -> tuple[str, list[Run]]:
+    kept: list[str] = []
+    new_runs: list[Run] = []
+    at = 0
+    for run in runs:
+        piece = text[at : at + run.length]
+        at += run.length
+        if piece.startswith(" ") and kept and kept[-1].endswith(" "):
+            piece = piece[1:]
+            linear = run.length == run.source_length
+            run = (
+                Run(run.length - 1, run.source_start + 1, run.source_length - 1)
+                if linear
+                else Run(run.length - 1, run.source_start, run.source_length)
+            )
+        if piece:
+            kept.append(piece)
+            new_runs.append(run)
+    return "".join(kept), new_runs
+
+
+def _stripped(text: str, runs: list[Run]) -> tuple[str, list[Run]]:
+    """Drop one leading and one trailing space (runs of white space are single by now)."""
+    if text.startswith(" "):
+        text, runs = text[1:], _cut(runs, head=True)
+    if text.endswith(" "):
+        text, runs = text[:-1], _cut(runs, head=False)
+    return text, runs
+
+
+def _cut(runs: list[Run], *, head: bool) -> list[Run]:
+    run = runs[0 if head else -1]
+    if run.length == 1:
+        return runs[1:] if head else runs[:-1]
+    shift = 1 if head else 0
+    shorter = Run(run.length - 1, run.source_start + shift, run.source_length - 1)
+    return [shorter, *runs[1:]] if head else [*runs[:-1], shorter]
+
+
+def visible(text: str) -> bool:
+    """Whether anything a reader could search for is left: a letter, a digit or an emoji."""
+    return _VISIBLE.search(text) is not None
