@@ -81,7 +81,7 @@ def split(
     if not 16 <= target <= cap:
         raise ValueError(f"needs 16 <= target <= cap, got {target} and {cap}")
     paths = _Paths(count_tokens, (cap - RESERVED_TOKENS) // _PATH_SHARE)
-    units = _fit(document.text, list(_units(document, count_tokens)), count_tokens, paths, cap)
+    units = _fit(document.text, list(_units(document, count_tokens)), count_tokens, paths, (target, cap))
     drafts: list[PassageDraft] = []
     for group in _packed(units, paths, target, cap):
         span = Span(group[0].span.start, group[-1].span.end)
@@ -161,15 +161,18 @@ def _has_body(heading: TextBlock, following: TextBlock | None) -> bool:
     return following.kind is not BlockKind.HEADING or following.level > heading.level
 
 
-def _fit(text: str, units: list[_Unit], count_tokens: TokenCounter, paths: _Paths, cap: int) -> list[_Unit]:
-    """Cut units that are larger than the room beside their headings. Each round halves them at least."""
+def _fit(
+    text: str, units: list[_Unit], count_tokens: TokenCounter, paths: _Paths, sizes: tuple[int, int]
+) -> list[_Unit]:
+    """Cut units above the cap into pieces of about the target. Each round makes them smaller."""
+    target, cap = sizes
     while True:
         rooms = [cap - RESERVED_TOKENS - paths.of(u)[1] for u in units]
         large = [u.tokens > room and len(u.span) > 1 for u, room in zip(units, rooms, strict=True)]
         if not any(large):
             return units
         pieces: list[tuple[_Unit, list[Span]]] = [
-            (u, _pieces(text, u, room) if is_large else [u.span])
+            (u, _pieces(text, u, max(1, min(room, target + room - cap))) if is_large else [u.span])
             for u, room, is_large in zip(units, rooms, large, strict=True)
         ]
         fresh = [s for (_, spans), is_large in zip(pieces, large, strict=True) if is_large for s in spans]
@@ -190,9 +193,8 @@ def _fit(text: str, units: list[_Unit], count_tokens: TokenCounter, paths: _Path
 def _pieces(text: str, unit: _Unit, room: int) -> list[Span]:
     """Cut one unit into spans of about `room` tokens, at soft breaks where there are any."""
     piece = text[unit.span.start : unit.span.end]
-    size = max(1, len(piece) * max(room, 1) // (unit.tokens + 1))
-    if size >= len(piece):
-        size = max(1, len(piece) // 2)
+    count = max(2, -(-unit.tokens // room))
+    size = -(-len(piece) // count)
     edges = [m.end() for m in _CLUSTER.finditer(piece)]
     soft = {m.start() for m in _SOFT_BREAK.finditer(piece)}
     spans: list[Span] = []
