@@ -103,6 +103,12 @@ class WorkerSettings(_Section):
     visibility_timeout_s: int = Field(
         default=3600, ge=10, le=86_400, description="must exceed the longest lease"
     )
+    canary_interval_s: float = Field(
+        20.0, ge=0.2, le=600, description="an idle queue gets a canary task this often"
+    )
+    stall_after_s: float = Field(
+        90.0, ge=1, le=3600, description="a worker that consumed nothing for so long is restarted"
+    )
     ingest_processes: int = Field(default=1, ge=1, le=64)
     retrieval_threads: int = Field(default=4, ge=1, le=256)
     generation_threads: int = Field(default=32, ge=1, le=1024)
@@ -179,6 +185,14 @@ class GenerationSettings(_Section):
     pipeline_parallel: int = Field(default=1, ge=1)
     deadline_s: float = Field(default=90.0, gt=0, le=3600)
     max_sentences: int = Field(default=2, ge=1, le=20, description="sentences an extract answer shows")
+
+
+class ClientSettings(_Section):
+    """What `geo upload`, `geo ask` and the other client commands talk to."""
+
+    url: str = Field("", description="empty: the embedded stack of this data folder")
+    key: SecretStr | None = Field(None, description="API key; empty: GEO_AUTH__BOOTSTRAP_KEY")
+    timeout_s: float = Field(180.0, gt=0, le=3600)
 
 
 class LogSettings(_Section):

@@ -48,6 +48,8 @@ NEXT: dict[Task, Task] = {
 }
 
 REAP = "core.reap"
+CANARY = "core.canary"
+RING = "core.ring"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,11 @@ def make_app() -> Celery:
         task_serializer="json",
         accept_content=["json"],
         task_default_queue="ingest",
-        task_routes={**{t.value: {"queue": q} for t, q in QUEUES.items()}, REAP: {"queue": "reap"}},
+        task_routes={
+            **{t.value: {"queue": q} for t, q in QUEUES.items()},
+            REAP: {"queue": "reap"},
+            RING: {"queue": "reap"},
+        },
         broker_transport_options={
             "visibility_timeout": settings.worker.visibility_timeout_s,
             "unacked_restore_interval": 2,  # kombu's default looks for lost messages every 100 s only
@@ -109,13 +115,18 @@ def make_app() -> Celery:
         worker_enable_remote_control=True,
         control_queue_ttl=60,
         control_queue_expires=60,
-        imports=WORKERS[worker_name()].imports if worker_name() in WORKERS else (),
+        imports=(*WORKERS[worker_name()].imports, "core.canary") if worker_name() in WORKERS else (),
         beat_schedule={
             "reap": {
                 "task": REAP,
                 "schedule": settings.worker.reap_interval_s,
                 "options": {"queue": "reap", "expires": settings.worker.reap_interval_s},
-            }
+            },
+            "ring": {
+                "task": RING,
+                "schedule": settings.worker.canary_interval_s,
+                "options": {"queue": "reap", "expires": settings.worker.canary_interval_s},
+            },
         },
         beat_schedule_filename=str(settings.run_dir / "beat-schedule"),
     )

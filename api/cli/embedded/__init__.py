@@ -1,0 +1,1 @@
+"""The embedded stack: Redis, five workers and the API as children of one supervisor."""
