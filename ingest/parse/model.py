@@ -46,7 +46,7 @@ class Block:
     """One heading, paragraph, list item, table row or piece of code.
 
     Attributes:
-        level: depth of a heading (1 = top, 0 = the document's title) or of a list item (0 = outermost); 0 otherwise.
+        level: depth of a heading (1 = top, 0 = the document's title) or of a list item (0 = outermost).
         paragraph: 0-based number of the block in the source (DOCX, HTML).
         table: number of the table that a row belongs to, so that rows of two tables stay apart.
         is_table_header: the row names the columns of its table.

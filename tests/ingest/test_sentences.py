@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,7 +76,7 @@ def test_mixed_languages():
 def test_every_visible_character_is_in_exactly_one_sentence(text):
     spans = sentences(text)
     assert "".join("".join(text[s.start : s.end].split()) for s in spans) == "".join(text.split())
-    assert all(a.end <= b.start for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a.end <= b.start for a, b in pairwise(spans))
     assert all(text[s.start : s.end] == text[s.start : s.end].strip() and len(s) for s in spans)
 
 
