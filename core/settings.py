@@ -226,6 +226,7 @@ class Settings(BaseSettings):
     ingest: IngestSettings = Field(default_factory=IngestSettings)
     retrieval: RetrievalSettings = Field(default_factory=RetrievalSettings)
     generation: GenerationSettings = Field(default_factory=GenerationSettings)
+    client: ClientSettings = ClientSettings()
     log: LogSettings = Field(default_factory=LogSettings)
 
     @property
