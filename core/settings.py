@@ -104,10 +104,10 @@ class WorkerSettings(_Section):
         default=3600, ge=10, le=86_400, description="must exceed the longest lease"
     )
     canary_interval_s: float = Field(
-        20.0, ge=0.2, le=600, description="an idle queue gets a canary task this often"
+        default=20.0, ge=0.2, le=600, description="an idle queue gets a canary task this often"
     )
     stall_after_s: float = Field(
-        90.0, ge=1, le=3600, description="a worker that consumed nothing for so long is restarted"
+        default=90.0, ge=1, le=3600, description="a worker that consumed nothing for so long is restarted"
     )
     ingest_processes: int = Field(default=1, ge=1, le=64)
     retrieval_threads: int = Field(default=4, ge=1, le=256)
@@ -190,9 +190,9 @@ class GenerationSettings(_Section):
 class ClientSettings(_Section):
     """What `geo upload`, `geo ask` and the other client commands talk to."""
 
-    url: str = Field("", description="empty: the embedded stack of this data folder")
-    key: SecretStr | None = Field(None, description="API key; empty: GEO_AUTH__BOOTSTRAP_KEY")
-    timeout_s: float = Field(180.0, gt=0, le=3600)
+    url: str = Field(default="", description="empty: the embedded stack of this data folder")
+    key: SecretStr | None = Field(default=None, description="API key; empty: GEO_AUTH__BOOTSTRAP_KEY")
+    timeout_s: float = Field(default=180.0, gt=0, le=3600)
 
 
 class LogSettings(_Section):
@@ -226,7 +226,7 @@ class Settings(BaseSettings):
     ingest: IngestSettings = Field(default_factory=IngestSettings)
     retrieval: RetrievalSettings = Field(default_factory=RetrievalSettings)
     generation: GenerationSettings = Field(default_factory=GenerationSettings)
-    client: ClientSettings = ClientSettings()
+    client: ClientSettings = Field(default_factory=ClientSettings)
     log: LogSettings = Field(default_factory=LogSettings)
 
     @property
