@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from core.models import EntityAliasRow, EntityRow
 from core.types import Scope
 from ingest import entity_repository as store
+from ingest.catalogue import alias_key
 from ingest.entities import RENAME
 from ingest.names import clean_text
 from ingest.values import EntityImport, RejectedRow
@@ -93,7 +94,7 @@ def check_row(raw: Mapping[str, Any] | ValueError) -> ImportRow:
     if unknown:
         raise ValueError(f"unknown field {unknown[0]!r}; known are {', '.join(sorted(_FIELDS))}")
     name = _text(raw, "name", 300)
-    if not store.alias_key(name):
+    if not alias_key(name):
         raise ValueError("name is blank")
     external_id = _text(raw, "id", 200)
     same_as = _same_as(raw.get("same_as"), external_id)
@@ -173,7 +174,7 @@ def _alias(value: Any, lang: str) -> tuple[str, str, float]:
     if not isinstance(value, dict):
         raise ValueError("an alias is neither text nor an object")
     alias = _text(value, "alias", 300)
-    if not store.alias_key(alias):
+    if not alias_key(alias):
         raise ValueError("an alias is blank")
     weight = value.get("weight", 1.0)
     if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 < weight < 1e12:
@@ -216,7 +217,7 @@ def _write(session: Session, scope: Scope, rows: Mapping[str, ImportRow]) -> int
     session.flush()
     for entity_id, row in rows.items():
         for alias, lang, weight in row.aliases:
-            key = (entity_id, store.alias_key(alias))
+            key = (entity_id, alias_key(alias))
             if key in present:
                 present[key].weight = max(present[key].weight, weight)
                 continue

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, false, func, select, update
+from sqlalchemy import ColumnElement, and_, case, false, func, select, update
 from sqlalchemy.orm import Session
 
 from core.db import affected
@@ -19,17 +19,9 @@ from core.models import (
     PassageRow,
 )
 from core.types import Scope
-from ingest.fold import search_fold
+from ingest.catalogue import MAX_ALIAS_CHARS, Alias, Catalogue, CatalogueEntity, alias_key
 from ingest.repository import in_scope
 from ingest.values import Entity, EntityEvent
-
-MAX_ALIAS_CHARS = 300
-
-
-def alias_key(text: str) -> str:
-    """The form under which an alias is stored and looked up."""
-    return " ".join(search_fold(text).split())[:MAX_ALIAS_CHARS]
-
 
 def visible(scope: Scope) -> ColumnElement[bool]:
     """Entities of the tenant; an empty scope sees none."""
@@ -252,3 +244,67 @@ def mentions_named(session: Session, tenant_id: str, alias: str) -> list[Mention
         )
     )
     return [r for r in rows if alias_key(r.surface) == alias_key(alias)]
+
+
+# -- catalogue ---------------------------------------------------------------------------------
+
+
+def catalogue_stamp(session: Session, tenant_id: str) -> tuple[int, int, int]:
+    """Changes whenever the tenant's catalogue does; every change is an event or the undoing of one."""
+    newest, undone = session.execute(
+        select(
+            func.max(EntityEventRow.id), func.sum(case((EntityEventRow.undone, 1), else_=0))
+        ).where(EntityEventRow.tenant_id == tenant_id)
+    ).one()
+    entities = session.scalar(
+        select(func.count()).select_from(EntityRow).where(EntityRow.tenant_id == tenant_id)
+    )
+    return int(newest or 0), int(undone or 0), int(entities or 0)
+
+
+def load_catalogue(session: Session, tenant_id: str) -> Catalogue:
+    """The tenant's catalogue with every override in force applied."""
+    rows = session.execute(
+        select(EntityRow.id, EntityRow.type, EntityRow.name, EntityRow.description, EntityRow.merged_into).where(
+            EntityRow.tenant_id == tenant_id, EntityRow.blocked.is_(False)
+        )
+    ).all()
+    target = _merge_targets({r.id: r.merged_into for r in rows})
+    aliases = session.execute(
+        select(
+            EntityAliasRow.entity_id, EntityAliasRow.folded, EntityAliasRow.alias, EntityAliasRow.weight
+        ).where(EntityAliasRow.tenant_id == tenant_id)
+    )
+    pins: dict[str, str] = {}
+    splits: dict[tuple[str, str], str] = {}
+    for event in active_events(session, tenant_id, ["pin_alias", "split"]):
+        if event.action == "pin_alias":
+            pins[alias_key(event.payload["alias"])] = target.get(event.entity_id, event.entity_id)
+            continue
+        for document_id in event.payload["document_ids"]:
+            new = event.payload["entity_id"]
+            splits[event.entity_id, document_id] = target.get(new, new)
+    return Catalogue.build(
+        (CatalogueEntity(r.id, r.type, r.name, r.description) for r in rows if r.merged_into is None),
+        (
+            Alias(target[a.entity_id], a.folded, a.alias, a.weight, "" if target[a.entity_id] == a.entity_id else a.entity_id)
+            for a in aliases
+            if a.entity_id in target
+        ),
+        pins,
+        splits,
+    )
+
+
+def _merge_targets(merged_into: Mapping[str, str | None]) -> dict[str, str]:
+    """Follow merges to their end; an entity whose target is blocked drops out."""
+    targets: dict[str, str] = {}
+    for entity_id in merged_into:
+        at: str | None = entity_id
+        seen: set[str] = set()
+        while at is not None and at in merged_into and merged_into[at] is not None and at not in seen:
+            seen.add(at)
+            at = merged_into[at]
+        if at is not None and at in merged_into and at not in seen:
+            targets[entity_id] = at
+    return targets

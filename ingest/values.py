@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from core.types import DocumentStatus, Passage, SourcePlace
+from core.types import DocumentStatus, Passage, SourcePlace, Span
 
 T = TypeVar("T")
 
@@ -186,3 +186,16 @@ class EntityImport:
     updated: int
     rejected: tuple[RejectedRow, ...]
     ids: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A name in a passage. `span` points into the normalized text of the document version.
+
+    `type` is the recogniser's label (PERSON, ORG, GPE …); empty when only the catalogue knows the name.
+    """
+
+    passage_id: int
+    span: Span
+    surface: str
+    type: str
