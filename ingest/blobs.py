@@ -152,6 +152,13 @@ class BlobStore:
             raise ValueError(f"not a SHA-256 in hex: {digest!r}")
         return self.root / digest[:2] / digest
 
+    def existing(self, digest: str) -> Path:
+        """Path of a stored blob; `NotFound` when it is gone."""
+        path = self.path(digest)
+        if not path.is_file():
+            raise NotFound("The original is no longer stored.", blob_hash=digest)
+        return path
+
     def open(self, digest: str) -> BinaryIO:
         """Open for reading; `NotFound` when the blob is gone."""
         try:

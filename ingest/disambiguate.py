@@ -123,7 +123,11 @@ def _best(
     if len(options) == 1:
         return options[0], _sigmoid(base[0]), _reason(options[0], mention)
     fits = [_overlap(c.entity, context) for c in options]
-    cosines = list(similarity(context, [_described(c.entity) for c in options])) if similarity else [0.0] * len(options)
+    cosines = (
+        list(similarity(context, [_described(c.entity) for c in options]))
+        if similarity
+        else [0.0] * len(options)
+    )
     logits = [
         odds
         + _PRIOR * math.log(c.prior)

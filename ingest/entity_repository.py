@@ -23,6 +23,7 @@ from ingest.catalogue import MAX_ALIAS_CHARS, Alias, Catalogue, CatalogueEntity,
 from ingest.repository import in_scope
 from ingest.values import Entity, EntityEvent
 
+
 def visible(scope: Scope) -> ColumnElement[bool]:
     """Entities of the tenant; an empty scope sees none."""
     if not scope.tenant_id or scope.collection_ids == ():
@@ -252,9 +253,9 @@ def mentions_named(session: Session, tenant_id: str, alias: str) -> list[Mention
 def catalogue_stamp(session: Session, tenant_id: str) -> tuple[int, int, int]:
     """Changes whenever the tenant's catalogue does; every change is an event or the undoing of one."""
     newest, undone = session.execute(
-        select(
-            func.max(EntityEventRow.id), func.sum(case((EntityEventRow.undone, 1), else_=0))
-        ).where(EntityEventRow.tenant_id == tenant_id)
+        select(func.max(EntityEventRow.id), func.sum(case((EntityEventRow.undone, 1), else_=0))).where(
+            EntityEventRow.tenant_id == tenant_id
+        )
     ).one()
     entities = session.scalar(
         select(func.count()).select_from(EntityRow).where(EntityRow.tenant_id == tenant_id)
@@ -265,11 +266,12 @@ def catalogue_stamp(session: Session, tenant_id: str) -> tuple[int, int, int]:
 def load_catalogue(session: Session, tenant_id: str) -> Catalogue:
     """The tenant's catalogue with every override in force applied."""
     rows = session.execute(
-        select(EntityRow.id, EntityRow.type, EntityRow.name, EntityRow.description, EntityRow.merged_into).where(
-            EntityRow.tenant_id == tenant_id, EntityRow.blocked.is_(False)
-        )
+        select(
+            EntityRow.id, EntityRow.type, EntityRow.name, EntityRow.description, EntityRow.merged_into
+        ).where(EntityRow.tenant_id == tenant_id, EntityRow.blocked.is_(False))
     ).all()
-    target = _merge_targets({r.id: r.merged_into for r in rows})
+    merged: dict[str, str | None] = {r.id: r.merged_into for r in rows}
+    target = _merge_targets(merged)
     aliases = session.execute(
         select(
             EntityAliasRow.entity_id, EntityAliasRow.folded, EntityAliasRow.alias, EntityAliasRow.weight
@@ -279,15 +281,21 @@ def load_catalogue(session: Session, tenant_id: str) -> Catalogue:
     splits: dict[tuple[str, str], str] = {}
     for event in active_events(session, tenant_id, ["pin_alias", "split"]):
         if event.action == "pin_alias":
-            pins[alias_key(event.payload["alias"])] = target.get(event.entity_id, event.entity_id)
+            pins[alias_key(event.payload["alias"])] = target.get(event.entity_id) or event.entity_id
             continue
         for document_id in event.payload["document_ids"]:
             new = event.payload["entity_id"]
-            splits[event.entity_id, document_id] = target.get(new, new)
+            splits[event.entity_id, document_id] = target.get(new) or new
     return Catalogue.build(
         (CatalogueEntity(r.id, r.type, r.name, r.description) for r in rows if r.merged_into is None),
         (
-            Alias(target[a.entity_id], a.folded, a.alias, a.weight, "" if target[a.entity_id] == a.entity_id else a.entity_id)
+            Alias(
+                target[a.entity_id],
+                a.folded,
+                a.alias,
+                a.weight,
+                "" if target[a.entity_id] == a.entity_id else a.entity_id,
+            )
             for a in aliases
             if a.entity_id in target
         ),

@@ -96,7 +96,9 @@ def _only_recogniser(name: str) -> Language:
     components: list[str] = json.loads(meta.read_text())["components"]
     # The recogniser of the small pipelines has its own embedding layer; others listen to a shared one.
     nlp = spacy.load(name, exclude=[c for c in components if c not in ("ner", "tok2vec", "transformer")])
-    listens = "tok2vec" in nlp.pipe_names and "ner" in getattr(nlp.get_pipe("tok2vec"), "listening_components", ())
+    listens = "tok2vec" in nlp.pipe_names and "ner" in getattr(
+        nlp.get_pipe("tok2vec"), "listening_components", ()
+    )
     if "tok2vec" in nlp.pipe_names and not listens:
         nlp.remove_pipe("tok2vec")
     return nlp

@@ -13,6 +13,7 @@ from core.types import Scope, SourcePlace, Span
 from ingest import repository
 from ingest.annotate import AnnotatedMention, annotate
 from ingest.blobs import BlobStore
+from ingest.offset_map import OffsetMap
 from ingest.values import Content, Page, PlacedPassage, Source
 
 
@@ -29,9 +30,7 @@ def document_source(
     stored = session.get(DocumentVersionRow, (row.id, wanted))
     if stored is None:
         raise NotFound("No such version.", document_id=document_id)
-    path = BlobStore.of().path(stored.blob_hash)
-    if not path.is_file():
-        raise NotFound("The original is no longer stored.", document_id=document_id)
+    path = BlobStore.of().existing(stored.blob_hash)
     media_type = stored.media_type or "application/octet-stream"
     return Source(row.id, wanted, path, stored.file_name, media_type, stored.size_bytes)
 
@@ -59,8 +58,6 @@ def document_passages(
     row, stored = _readable(session, scope, document_id, version)
     after = _ordinal(cursor)
     passages = repository.passages_of(session, row.id, stored.version, after=after, limit=limit + 1)
-    from ingest.offset_map import OffsetMap
-
     places = OffsetMap.from_bytes(stored.offset_map) if stored.offset_map else None
     items = tuple(PlacedPassage(p, tuple(places.places(p.span)) if places else ()) for p in passages[:limit])
     return Page(items, str(items[-1].passage.ordinal) if len(passages) > limit else None)
@@ -80,8 +77,6 @@ def locate(
         raise InvalidInput("The span reaches past the end of the text.", document_id=document_id)
     if not stored.offset_map:
         raise NotFound("No source map is stored for this version.", document_id=document_id)
-    from ingest.offset_map import OffsetMap
-
     return tuple(OffsetMap.from_bytes(stored.offset_map).places(span))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, false, func, select, text, tuple_
@@ -325,3 +326,59 @@ def passages_of(
         .limit(limit)
     )
     return tuple(passage_value(r) for r in session.scalars(query))
+
+
+# -- for the tasks -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """Where a version's bytes are and what the client called them."""
+
+    blob_hash: str
+    file_name: str
+    declared_type: str
+
+
+def original_of(session: Session, document_id: str, version: int) -> Original | None:
+    """The original of a version, or None when the document is gone or being deleted."""
+    v = DocumentVersionRow
+    found = session.execute(
+        select(v.blob_hash, v.file_name, v.declared_type)
+        .join(DocumentRow, DocumentRow.id == v.document_id)
+        .where(
+            v.document_id == document_id,
+            v.version == version,
+            DocumentRow.status != DocumentStatus.DELETING.value,
+        )
+    ).one_or_none()
+    return None if found is None else Original(*found)
+
+
+def passages_to_link(
+    session: Session, scope: Scope, document_id: str, version: int
+) -> tuple[str, tuple[Passage, ...]] | None:
+    """Title and passages of a version, or None when the document is gone or being deleted."""
+    v = DocumentVersionRow
+    title = session.scalar(
+        select(v.title)
+        .join(DocumentRow, DocumentRow.id == v.document_id)
+        .where(
+            in_scope(scope, DocumentRow.tenant_id, DocumentRow.collection_id),
+            v.document_id == document_id,
+            v.version == version,
+            DocumentRow.status != DocumentStatus.DELETING.value,
+        )
+    )
+    return None if title is None else (title, passages_of(session, document_id, version))
+
+
+def blobs_of(session: Session, document_id: str) -> list[str]:
+    """Hashes of all originals of a document."""
+    return list(
+        session.scalars(
+            select(DocumentVersionRow.blob_hash)
+            .where(DocumentVersionRow.document_id == document_id)
+            .distinct()
+        )
+    )

@@ -1,0 +1,174 @@
+"""Celery tasks of this stage: normalize, disambiguate, purge.
+
+Each computes with no session open and writes its outputs with the job's end in one transaction, replacing
+what an earlier attempt wrote, so running one twice gives the same rows. Heavy libraries are imported inside
+the functions, in the pool's child.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from core.errors import DocumentRejected
+from core.jobs import JobRun, add_job, run_job
+from core.packs import pack_path
+from core.settings import get_settings
+from core.types import JobStatus, Passage, Scope
+from core.worker import Task, get_app, next_stage
+from ingest import entity_repository, repository, writing
+from ingest.blobs import BlobStore
+from ingest.catalogue import Catalogue, with_catalogue_names
+from ingest.disambiguate import Context, link
+from ingest.values import Mention
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy.orm import Session
+
+_BATCH = 64  # passages between two progress reports
+
+
+@get_app().task(name=Task.NORMALIZE.value)
+def normalize(job_id: str) -> None:
+    """Original → normalized text, offset map, passages."""
+    run_job(job_id, _normalize)
+
+
+@get_app().task(name=Task.DISAMBIGUATE.value)
+def disambiguate(job_id: str) -> None:
+    """Passages → mentions, each linked to an entity or NIL."""
+    run_job(job_id, _disambiguate)
+
+
+@get_app().task(name=Task.PURGE.value)
+def purge(job_id: str) -> None:
+    """Remove every trace of a document that no index serves any more."""
+    run_job(job_id, _purge)
+
+
+# -- normalize ---------------------------------------------------------------------------------
+
+
+def _normalize(run: JobRun) -> None:
+    from ingest.normalize import build
+    from ingest.sandbox import parse_in_sandbox
+    from ingest.split import split
+    from ingest.tokens import tokenizer_counter
+
+    settings = get_settings()
+    with run.db.read() as session:
+        original = repository.original_of(session, run.subject_id, run.subject_version)
+    if original is None:  # deleted meanwhile
+        return
+    path = BlobStore.of(settings).existing(original.blob_hash)
+    document = build(parse_in_sandbox(path, original.file_name, original.declared_type))
+    drafts = split(
+        document,
+        tokenizer_counter(pack_path(settings.packs.encoder)),
+        settings.ingest.passage_tokens,
+        settings.ingest.passage_max_tokens,
+    )
+    if not drafts:
+        raise DocumentRejected("empty", "The document holds no text to search; upload one with content.")
+    run.progress(len(drafts), len(drafts))
+    with run.finish() as session:
+        if writing.write_normalized(session, run.subject_id, run.subject_version, document, drafts):
+            _start_next(session, run)
+
+
+# -- disambiguate ------------------------------------------------------------------------------
+
+
+def _disambiguate(run: JobRun) -> None:
+    scope = Scope.internal(run.tenant_id)
+    with run.db.read() as session:
+        found = repository.passages_to_link(session, scope, run.subject_id, run.subject_version)
+        catalogue = _catalogue(session, run.tenant_id)
+    if found is None:  # deleted meanwhile
+        return
+    title, passages = found
+    mentions = _find_mentions(run, passages, catalogue)
+    if mentions is None:
+        with run.finish(JobStatus.CANCELLED):
+            return
+    linked = link(
+        mentions,
+        {p.id: Context("\n".join((title, *p.heading_path, p.text))) for p in passages},
+        catalogue,
+        document_id=run.subject_id,
+        threshold=get_settings().ingest.link_threshold,
+        similarity=_similarity,
+    )
+    with run.finish() as session:
+        if writing.write_mentions(session, run.subject_id, run.subject_version, linked):
+            _start_next(session, run)
+
+
+def _find_mentions(run: JobRun, passages: Sequence[Passage], catalogue: Catalogue) -> list[Mention] | None:
+    """Mentions of all passages, or None when somebody asked to stop."""
+    from ingest.mentions import recognise
+
+    mentions: list[Mention] = []
+    for at in range(0, len(passages), _BATCH):
+        run.progress(at, len(passages))
+        if run.cancelled:
+            return None
+        batch = passages[at : at + _BATCH]
+        mentions.extend(with_catalogue_names(batch, recognise(batch), catalogue))
+    run.progress(len(passages), len(passages))
+    return mentions
+
+
+_catalogues: dict[str, tuple[tuple[int, int, int], Catalogue]] = {}
+
+
+def _catalogue(session: Session, tenant_id: str) -> Catalogue:
+    """The tenant's catalogue, kept in this process for as long as it stays the same."""
+    stamp = entity_repository.catalogue_stamp(session, tenant_id)
+    known = _catalogues.get(tenant_id)
+    if known is None or known[0] != stamp:
+        _catalogues.clear()  # one tenant at a time: a catalogue may be large
+        known = _catalogues[tenant_id] = (stamp, entity_repository.load_catalogue(session, tenant_id))
+    return known[1]
+
+
+def _similarity(context: str, descriptions: Sequence[str]) -> list[float]:
+    """Cosines by the encoder, which is loaded when the first ambiguous name asks for it."""
+    vectors = [_vector(text) for text in descriptions]
+    own = _vector(context)
+    return [sum(a * b for a, b in zip(own, v, strict=True)) for v in vectors]
+
+
+@lru_cache(maxsize=512)
+def _vector(text: str) -> tuple[float, ...]:
+    from ingest.encode import encode_passages
+
+    return tuple(float(x) for x in encode_passages([text])[0])
+
+
+# -- purge -------------------------------------------------------------------------------------
+
+
+def _purge(run: JobRun) -> None:
+    with run.db.read() as session:
+        digests = repository.blobs_of(session, run.subject_id)
+    with run.finish() as session:
+        repository.lock_blobs(session, digests)
+        for digest in writing.purge_document(session, run.subject_id, digests):
+            BlobStore.of().delete(digest)
+
+
+def _start_next(session: Session, run: JobRun) -> None:
+    following = next_stage(run.task)
+    if following is not None:
+        add_job(
+            session,
+            following,
+            tenant_id=run.tenant_id,
+            subject_kind="document",
+            subject_id=run.subject_id,
+            subject_version=run.subject_version,
+            attempt_key=run.attempt_key,
+        )

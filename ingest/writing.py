@@ -1,0 +1,178 @@
+"""What the tasks write. Each function locks the document first and does nothing once it is being deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlalchemy import delete, exists, insert, select
+from sqlalchemy.orm import Session
+
+from core.models import (
+    CollectionRow,
+    DocumentRow,
+    DocumentVersionRow,
+    EntityEventRow,
+    EntityRow,
+    MentionRow,
+    PassageRow,
+)
+from core.types import DocumentStatus, LinkedMention
+from ingest.collections import delete_row_if_empty
+from ingest.removal import erase_from_answers
+
+if TYPE_CHECKING:
+    from ingest.normalize import NormalizedDocument
+    from ingest.split import PassageDraft
+
+GROWN = "corpus"  # provenance of entities that documents brought, not people
+_INSERT_ROWS = 1000
+
+
+def write_normalized(
+    session: Session,
+    document_id: str,
+    version: int,
+    document: NormalizedDocument,
+    drafts: Sequence[PassageDraft],
+) -> bool:
+    """Replace a version's text, map and passages; False when the document is gone or being deleted."""
+    row = _present(session, document_id)
+    stored = session.get(DocumentVersionRow, (document_id, version)) if row is not None else None
+    if row is None or stored is None:
+        return False
+    stored.text = document.text
+    stored.offset_map = document.offset_map.to_bytes()
+    stored.outline = document.outline
+    stored.title = document.title[:400]
+    stored.lang = document.lang.value
+    stored.media_type = document.media_type[:120]
+    stored.encoding = document.encoding
+    stored.encoding_confidence = document.encoding_confidence
+    stored.pages = document.pages
+    stored.warnings = document.warnings
+    stored.passage_count = len(drafts)
+    session.flush()
+    session.execute(
+        delete(PassageRow).where(PassageRow.document_id == document_id, PassageRow.version == version)
+    )
+    rows = [
+        {
+            "tenant_id": row.tenant_id,
+            "collection_id": row.collection_id,
+            "document_id": document_id,
+            "version": version,
+            "ordinal": d.ordinal,
+            "start": d.span.start,
+            "end": d.span.end,
+            "page": d.page,
+            "heading_path": list(d.heading_path),
+            "lang": d.lang.value,
+            "text": d.text,
+        }
+        for d in drafts
+    ]
+    for at in range(0, len(rows), _INSERT_ROWS):
+        session.execute(insert(PassageRow), rows[at : at + _INSERT_ROWS])
+    return True
+
+
+def write_mentions(session: Session, document_id: str, version: int, linked: Sequence[LinkedMention]) -> bool:
+    """Replace a version's mentions; False when the document is gone or being deleted."""
+    row = _present(session, document_id)
+    if row is None:
+        return False
+    session.execute(
+        delete(MentionRow).where(MentionRow.document_id == document_id, MentionRow.version == version)
+    )
+    rows = [
+        {
+            "tenant_id": row.tenant_id,
+            "passage_id": m.passage_id,
+            "document_id": document_id,
+            "version": version,
+            "start": m.span.start,
+            "end": m.span.end,
+            "surface": m.surface[:300],
+            "type": m.type[:40],
+            "entity_id": m.entity_id,
+            "score": m.score,
+            "reason": m.reason,
+        }
+        for m in linked
+    ]
+    for at in range(0, len(rows), _INSERT_ROWS):
+        session.execute(insert(MentionRow), rows[at : at + _INSERT_ROWS])
+    return True
+
+
+def purge_document(session: Session, document_id: str, digests: Sequence[str]) -> list[str]:
+    """Remove a document that is being deleted, with all that hangs on it; its row goes last.
+
+    Args:
+        session: a write session that holds the locks of `digests`.
+        document_id: the document; unless it is in `deleting`, nothing happens.
+        digests: the blobs of its versions.
+
+    Returns:
+        Those blobs that no version of any document refers to any more.
+    """
+    deleting = (DocumentRow.id == document_id) & (DocumentRow.status == DocumentStatus.DELETING.value)
+    # The collection is locked before the document, as everywhere, so that two holders never wait in a ring.
+    session.execute(
+        select(CollectionRow.id)
+        .where(CollectionRow.id == select(DocumentRow.collection_id).where(deleting).scalar_subquery())
+        .with_for_update()
+    )
+    row = session.scalar(select(DocumentRow).where(deleting).with_for_update())
+    if row is None:
+        return []
+    erase_from_answers(session, document_id)  # answers that were being written when it was deleted
+    mentioned = set(
+        session.scalars(
+            select(MentionRow.entity_id).where(
+                MentionRow.document_id == document_id, MentionRow.entity_id.is_not(None)
+            )
+        )
+    )
+    session.execute(delete(MentionRow).where(MentionRow.document_id == document_id))
+    # Passages carry their vectors and mentions along (ON DELETE CASCADE).
+    session.execute(delete(PassageRow).where(PassageRow.document_id == document_id))
+    session.execute(delete(DocumentVersionRow).where(DocumentVersionRow.document_id == document_id))
+    _remove_unmentioned(session, [e for e in mentioned if e is not None])
+    collection_id = row.collection_id
+    session.delete(row)
+    session.flush()
+    delete_row_if_empty(session, collection_id)
+    return unreferenced(session, digests)
+
+
+def unreferenced(session: Session, digests: Sequence[str]) -> list[str]:
+    """Those of `digests` that no document version needs."""
+    needed = set(
+        session.scalars(
+            select(DocumentVersionRow.blob_hash).where(DocumentVersionRow.blob_hash.in_(digests)).distinct()
+        )
+    )
+    return [d for d in digests if d not in needed]
+
+
+def _remove_unmentioned(session: Session, entity_ids: Sequence[str]) -> None:
+    """Corpus-grown entities live by their mentions, unless a person has touched them."""
+    session.execute(
+        delete(EntityRow).where(
+            EntityRow.id.in_(entity_ids),
+            EntityRow.provenance == GROWN,
+            ~exists().where(MentionRow.entity_id == EntityRow.id),
+            ~exists().where(EntityEventRow.entity_id == EntityRow.id),
+        )
+    )
+
+
+def _present(session: Session, document_id: str) -> DocumentRow | None:
+    return session.scalar(
+        select(DocumentRow)
+        .where(DocumentRow.id == document_id, DocumentRow.status != DocumentStatus.DELETING.value)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
