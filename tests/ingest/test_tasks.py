@@ -35,7 +35,10 @@ from tests.ingest.lifecycle import (
     upload,
 )
 
-TEXT = "# Pumps\n\nPump 7 runs at 620 rpm. Acme Corp. built it in Berlin.\n\n# 班车\n\n早班车 07:20 从北京发车。\n"
+TEXT = (
+    "# Pumps\n\nPump 7 runs at 620 rpm. Acme Corp. built it in Berlin.\n\n"
+    "# 班车\n\n早班车 07:20 从北京发车。\n"
+)
 
 
 def rows_of(db: Database, document_id: str) -> tuple[list[tuple], list[tuple]]:
@@ -278,7 +281,7 @@ def test_a_purge_beside_uploads_of_the_same_bytes_loses_no_blob(database: Databa
         results: list[service.Upload] = []
         both = [
             threading.Thread(target=purge, args=(database, document.id)),
-            threading.Thread(target=lambda: results.append(upload(database, TEXT))),
+            threading.Thread(target=lambda found=results: found.append(upload(database, TEXT))),
         ]
         for thread in both:
             thread.start()
