@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
 from fastapi import FastAPI
@@ -11,8 +10,7 @@ from api import keys
 from api.app import create_app
 from core.db import Database, get_database
 from core.settings import get_settings
-from core.types import Role, Scope
-from tests.conftest import clear_process_caches
+from core.types import Role
 
 OPERATOR_KEY = "operator-key-of-the-tests"
 Configure = Callable[..., None]
@@ -46,15 +44,17 @@ def app(sqlite_database: Database, configure: Configure) -> FastAPI:
 @pytest.fixture
 def client(app: FastAPI) -> Iterator[TestClient]:
     """The operator's client, with the application started."""
-    with signed_in(app, OPERATOR_KEY) as running, running:
+    with signed_in(app, OPERATOR_KEY) as running:
+        app.state.portal = running.portal
         yield running
 
 
-@contextmanager
-def signed_in(app: FastAPI, key: str) -> Iterator[TestClient]:
-    """A client that sends this key; the application must have been started by another one."""
+def signed_in(app: FastAPI, key: str) -> TestClient:
+    """A client that sends this key and runs on the event loop of the started application."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    yield TestClient(app, headers=headers, raise_server_exceptions=False)
+    made = TestClient(app, headers=headers, raise_server_exceptions=False)
+    made.portal = getattr(app.state, "portal", None)
+    return made
 
 
 def client_of(
@@ -64,15 +64,7 @@ def client_of(
     with get_database().write() as session:
         operator = keys.find_scope(session, OPERATOR_KEY)
         assert operator is not None
-        maker = (
-            operator
-            if collections is None
-            else Scope(operator.tenant_id, None, operator.principal, Role.OPERATOR)
-        )
         _, key = keys.create(
-            session, maker, name=role, role=Role(role), tenant=tenant, collections=collections
+            session, operator, name=role, role=Role(role), tenant=tenant, collections=collections
         )
-    return TestClient(app, headers={"Authorization": f"Bearer {key}"}, raise_server_exceptions=False)
-
-
-__all__ = ["OPERATOR_KEY", "clear_process_caches", "client_of", "signed_in"]
+    return signed_in(app, key)
