@@ -13,11 +13,13 @@ import redis.exceptions
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
+from core.canary import last_seen
 from core.db import Database
 from core.errors import GeoError
 from core.models import TierRow
 from core.redis_client import get_redis
 from core.settings import Settings
+from core.worker import WORKERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +40,28 @@ class TierState:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerState:
+    """When a worker last took work; `alive` while that is recent."""
+
+    alive: bool
+    quiet_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Readiness:
-    """All checks together; `ready` when each is ok."""
+    """All checks together; `ready` when each is ok.
+
+    A silent worker does not make the API unready: what it is asked waits in the database.
+    """
 
     ready: bool
     checks: dict[str, Check]
+    workers: dict[str, WorkerState]
     tiers: list[TierState]
 
 
 def readiness(db: Database, settings: Settings) -> Readiness:
-    """Look at the database, Redis and the disk."""
+    """Look at the database, Redis and the disk; tell of workers and tiers."""
     checks = {
         "database": _checked(lambda: _database(db)),
         "redis": _checked(lambda: _redis(get_redis())),
@@ -57,7 +71,8 @@ def readiness(db: Database, settings: Settings) -> Readiness:
     if checks["database"].ok:
         with db.read() as session:
             tiers = _tiers(session)
-    return Readiness(all(check.ok for check in checks.values()), checks, tiers)
+    workers = _workers(get_redis(), settings.worker.stall_after_s) if checks["redis"].ok else {}
+    return Readiness(all(check.ok for check in checks.values()), checks, workers, tiers)
 
 
 def _checked(check: Callable[[], Check]) -> Check:
@@ -77,6 +92,15 @@ def _redis(client: redis.Redis) -> Check:
     start = time.perf_counter()
     client.ping()
     return Check(True, f"{(time.perf_counter() - start) * 1000:.1f} ms")
+
+
+def _workers(client: redis.Redis, stall_after_s: float) -> dict[str, WorkerState]:
+    states: dict[str, WorkerState] = {}
+    for name in WORKERS:
+        seen = last_seen(client, name)
+        quiet_s = None if seen is None else round(max(0.0, time.time() - seen), 1)
+        states[name] = WorkerState(quiet_s is not None and quiet_s <= stall_after_s, quiet_s)
+    return states
 
 
 def _disk(settings: Settings) -> Check:

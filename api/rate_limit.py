@@ -6,6 +6,7 @@ taken from `X-Forwarded-For` only when the peer is a configured proxy, so a made
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 from dataclasses import dataclass
@@ -36,6 +37,9 @@ redis.call('HSET', KEYS[1], 'tokens', tostring(tokens), 'at', tostring(now))
 redis.call('PEXPIRE', KEYS[1], math.ceil(capacity / rate * 1000) + 1000)
 return wait
 """
+
+
+_PATIENCE_S = 0.5  # a Redis that hangs must not hang every request
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +88,10 @@ class RateLimiter:
         return nearest or "local"
 
     async def _count(self, name: str, bucket: Bucket) -> None:
+        take = self._take(keys=[f"geo:rate:{name}"], args=[bucket.per_minute / 60, bucket.burst])
         try:
-            wait_ms = int(
-                await self._take(keys=[f"geo:rate:{name}"], args=[bucket.per_minute / 60, bucket.burst])
-            )
-        except redis.exceptions.RedisError:
+            wait_ms = int(await asyncio.wait_for(take, _PATIENCE_S))
+        except (redis.exceptions.RedisError, OSError, TimeoutError):
             RATE_LIMIT_SKIPPED.inc()
             log.warning("rate_limit_skipped", exc_info=True)
             return
