@@ -9,8 +9,10 @@ from fastapi.testclient import TestClient
 from api import keys
 from api.app import create_app
 from core.db import Database, get_database
+from core.redis_client import get_redis
 from core.settings import get_settings
 from core.types import Role
+from core.worker import get_app
 
 OPERATOR_KEY = "operator-key-of-the-tests"
 Configure = Callable[..., None]
@@ -23,7 +25,8 @@ def configure(monkeypatch: pytest.MonkeyPatch) -> Configure:
     def change(**values: object) -> None:
         for name, value in values.items():
             monkeypatch.setenv(f"GEO_{name.upper()}", str(value))
-        get_settings.cache_clear()
+        for cached in (get_settings, get_redis, get_app):
+            cached.cache_clear()
 
     return change
 

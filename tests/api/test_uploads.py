@@ -19,7 +19,8 @@ from tests.api.conftest import Configure
 CONTENT = b"The harbour fee is 410 crowns per night."
 NAMES = [
     "../escape.txt", "..\\..\\escape.txt", "/var/abs_escape.txt", "a/../../escape.txt", "%2e%2e%2fescape.txt",
-    "ok\u202etxt.exe", "con.txt", ".", "..", "evil\r\nX-Injected: 1.txt", "nul\x00byte.txt", "~/.ssh/x.txt", "C:\\x.txt",
+    "ok\u202etxt.exe", "con.txt", ".", "..", "evil\r\nX-Injected: 1.txt", "nul\x00byte.txt", "~/.ssh/x.txt",
+    "C:\\x.txt",
     '"quoted".txt', "<img src=x onerror=alert(1)>.md", "",
 ]  # fmt: skip
 

@@ -1,0 +1,333 @@
+"""Streams over a real socket: the in-process client cannot drop a connection half-way."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
+
+import httpx
+import openai
+import pytest
+import uvicorn
+from httpx_sse import connect_sse
+
+from api.app import create_app
+from core.db import Database, get_database
+from core.models import QueryRow
+from core.redis_client import get_redis
+from core.streams import stream_key
+from core.types import AnswerStatus
+from generation.repository import Outcome
+from tests.api import answering
+from tests.api.conftest import OPERATOR_KEY, Configure
+
+Ask = dict[str, Any]
+QUESTION: Ask = {"question": "How much is the harbour fee?", "collection": "fees"}
+
+
+@pytest.fixture
+def url(sqlite_database: Database, configure: Configure) -> Iterator[str]:
+    """The application on a socket, with a pool of two connections and no overflow."""
+    sqlite_database.dispose()
+    configure(
+        auth__bootstrap_key=OPERATOR_KEY,
+        min_free_bytes=0,
+        database__pool_size=2,
+        database__max_overflow=0,
+        api__rate_burst=1_000_000,
+        api__disconnect_grace_s=0.3,
+    )
+    get_database.cache_clear()
+    listening = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(create_app(), log_config=None, proxy_headers=False, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    wait_until(lambda: server.started)
+    yield address
+    server.should_exit = True
+    thread.join(timeout=10)
+    get_database().dispose()
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {OPERATOR_KEY}"}
+    with httpx.Client(base_url=url, headers=headers, timeout=15) as made:
+        made.post("/v1/collections", json={"name": "fees"}).raise_for_status()
+        files = {"file": ("fees.txt", b"placeholder bytes")}
+        document = made.post("/v1/documents", files=files, data={"collection": "fees"}).json()
+        answering.make_readable(document["id"])
+        yield made
+
+
+def wait_until(check: Any, within_s: float = 8.0) -> Any:
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if seen := check():
+            return seen
+        time.sleep(0.02)
+    raise AssertionError("not in time")
+
+
+def ask(client: httpx.Client, **more: Any) -> str:
+    answer = client.post("/v1/queries", json={**QUESTION, **more})
+    assert answer.status_code == 202, answer.text
+    assert answer.headers["location"] == answer.json()["status_url"]
+    return answer.json()["id"]
+
+
+def read(client: httpx.Client, query_id: str, after: str | None = None, stop: int = 100) -> list[Any]:
+    headers = {"Last-Event-ID": after} if after else {}
+    seen: list[Any] = []
+    with connect_sse(client, "GET", f"/v1/queries/{query_id}/events", headers=headers) as source:
+        assert source.response.headers["content-type"].startswith("text/event-stream")
+        for event in source.iter_sse():
+            seen.append(event)
+            if event.event == "done" or len(seen) == stop:
+                return seen
+    return seen
+
+
+def claims(seen: list[Any]) -> list[str]:
+    return [json.loads(e.data)["text"] for e in seen if e.event == "claim"]
+
+
+def test_followed_claims_equal_the_stored_answer(client: httpx.Client) -> None:
+    query_id = ask(client)
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(read, client, query_id)
+        answering.answer(query_id, pause_s=0.05)
+        seen = following.result(timeout=10)
+    stored = client.get(f"/v1/queries/{query_id}").json()
+    assert claims(seen) == [c["text"] for c in stored["claims"]] == list(answering.SENTENCES)
+    assert json.loads(seen[-1].data)["text"] == stored["text"]
+    assert stored["claims"][0]["citations"][0]["quote"]["text"] == answering.SENTENCES[0]
+
+
+def test_broken_stream_resumes_where_it_stopped(client: httpx.Client) -> None:
+    query_id = ask(client)
+    answering.answer(query_id)
+    whole = read(client, query_id)
+    for cut in range(1, len(whole)):
+        first = read(client, query_id, stop=cut)
+        rest = read(client, query_id, after=first[-1].id)
+        assert [e.id for e in first + rest] == [e.id for e in whole]
+
+
+def test_vanished_stream_is_told_from_the_stored_answer(client: httpx.Client) -> None:
+    query_id = ask(client)
+    answering.answer(query_id)
+    before = read(client, query_id)
+    get_redis().delete(stream_key(query_id))
+    after = read(client, query_id)
+    assert claims(after) == claims(before)
+    assert read(client, query_id, after=before[1].id)[0].event == "restart"
+
+
+@pytest.mark.parametrize("last", ["junk", "0", "9-9-9", "stored-1", "9" * 60])
+def test_made_up_event_ids_do_no_harm(client: httpx.Client, last: str) -> None:
+    query_id = ask(client)
+    answering.answer(query_id)
+    assert read(client, query_id, after=last)[-1].event == "done"
+
+
+def test_question_streams_at_once_when_asked_to(client: httpx.Client) -> None:
+    headers = {"Accept": "text/event-stream"}
+    with connect_sse(client, "POST", "/v1/queries", json=QUESTION, headers=headers) as source:
+        query_id = source.response.headers["location"].rsplit("/", 1)[1]
+        answering.answer(query_id)
+        events = []
+        for event in source.iter_sse():
+            events.append(event.event)
+            if event.event == "done":
+                break
+    assert events[0] == "sources"
+    assert events[-1] == "done"
+
+
+def test_dropped_stream_cancels_its_query_after_the_grace(client: httpx.Client) -> None:
+    query_id = ask(client)
+    answering.find_evidence(query_id)
+    writer = answering.EventWriter(get_redis(), query_id)
+    writer.sources([])
+    read(client, query_id, stop=1)
+    wait_until(lambda: client.get(f"/v1/queries/{query_id}").json()["cancel_requested"])
+
+
+def test_second_reader_keeps_a_query_alive(client: httpx.Client) -> None:
+    query_id = ask(client)
+    answering.find_evidence(query_id)
+    answering.EventWriter(get_redis(), query_id).sources([])
+    with connect_sse(client, "GET", f"/v1/queries/{query_id}/events") as source:
+        events = source.iter_sse()  # kept: when it is collected the connection closes
+        next(events)
+        read(client, query_id, stop=1)
+        time.sleep(1.0)
+        assert not client.get(f"/v1/queries/{query_id}").json()["cancel_requested"]
+
+
+def test_slow_streams_hold_no_connection_of_the_pool(client: httpx.Client, url: str) -> None:
+    query_id = ask(client)
+    limits = httpx.Limits(max_connections=40)
+    with ExitStack() as stack:
+        many = stack.enter_context(
+            httpx.Client(base_url=url, headers=client.headers, limits=limits, timeout=15)
+        )
+        for _ in range(10):
+            stream = many.stream("GET", f"/v1/queries/{query_id}/events")
+            assert stack.enter_context(stream).status_code == 200
+        time.sleep(0.3)
+        start = time.monotonic()
+        assert client.get("/v1/documents").status_code == 200
+        assert time.monotonic() - start < 1.0
+        wait_until(lambda: get_database().engine.pool.checkedout() == 0)
+        answering.answer(query_id)
+
+
+def test_cancel_ends_a_query_nobody_works_on(client: httpx.Client) -> None:
+    query_id = ask(client)
+    assert client.delete(f"/v1/queries/{query_id}").json()["status"] == "cancelled"
+    assert client.delete(f"/v1/queries/{query_id}").json()["status"] == "cancelled"
+    assert read(client, query_id)[-1].event == "done"
+
+
+def test_replay_asks_the_same_again(client: httpx.Client) -> None:
+    query_id = ask(client, policy={"mode": "extract"})
+    answering.answer(query_id)
+    again = client.post(f"/v1/queries/{query_id}/replay")
+    assert again.status_code == 202
+    repeated = client.get(again.json()["status_url"]).json()
+    assert repeated["replay_of"] == query_id
+    assert repeated["question"] == QUESTION["question"]
+
+
+# -- the OpenAI shape --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def chat(client: httpx.Client, url: str) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{url}/v1", api_key=OPERATOR_KEY, max_retries=0, timeout=15) as made:
+        yield made
+
+
+def newest_query() -> str:
+    def find() -> str | None:
+        with get_database().read() as session:
+            rows = session.query(QueryRow).filter(QueryRow.status == "queued").all()
+            return rows[-1].id if rows else None
+
+    return wait_until(find)
+
+
+MESSAGES: Any = [
+    {"role": "system", "content": "be brief"},
+    {"role": "user", "content": "What is this about?"},
+    {"role": "assistant", "content": "Harbour fees."},
+    {"role": "user", "content": [{"type": "text", "text": "How much is it?"}]},
+]
+
+
+def test_openai_client_reads_an_answer_with_citations(chat: openai.OpenAI) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(chat.chat.completions.create, model="geo:fees", messages=MESSAGES)
+        query_id = newest_query()
+        answering.answer(query_id)
+        done = asked.result(timeout=10)
+    message = done.choices[0].message
+    first, second, third = answering.SENTENCES
+    assert message.content == f"{first}[1] {second}[1] {third}[1]"
+    assert message.annotations is not None
+    cited = message.annotations[1].url_citation
+    assert message.content[cited.start_index : cited.end_index] == f"{second}[1]"
+    assert cited.title == "fees.txt"
+    assert done.choices[0].finish_reason == "stop"
+    assert done.usage is not None
+    assert done.usage.total_tokens == 120
+    with get_database().read() as session:
+        row = session.get_one(QueryRow, query_id)
+        assert row.question == "How much is it?"
+        assert [t["role"] for t in row.history] == ["user", "assistant"]
+
+
+def streamed(chat: openai.OpenAI, **how: Any) -> list[Any]:
+    def run() -> list[Any]:
+        options = {"include_usage": True}
+        return list(
+            chat.chat.completions.create(
+                model="geo:fees", messages=MESSAGES, stream=True, stream_options=options
+            )
+        )
+
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(run)
+        answering.answer(newest_query(), **how)
+        return asked.result(timeout=10)
+
+
+def told(chunks: list[Any]) -> list[str]:
+    return [c.choices[0].delta.content for c in chunks if c.choices and c.choices[0].delta.content]
+
+
+def test_openai_client_streams_whole_verified_claims(chat: openai.OpenAI) -> None:
+    chunks = streamed(chat, pause_s=0.02)
+    first, second, third = answering.SENTENCES
+    assert told(chunks) == [f"{first}[1]", f" {second}[1]", f" {third}[1]"]
+    assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] == "stop"
+    assert chunks[-1].usage.total_tokens == 120
+
+
+def test_restart_that_repeats_the_claims_is_not_noticed(chat: openai.OpenAI) -> None:
+    assert len(told(streamed(chat, begin_again_after=2))) == 3
+
+
+def test_cut_off_answer_says_so(chat: openai.OpenAI) -> None:
+    chunks = streamed(chat, status=AnswerStatus.INCOMPLETE)
+    assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] == "length"
+
+
+def test_refusal_is_told_in_its_words(chat: openai.OpenAI) -> None:
+    words = "The documents do not answer this question."
+    assert told(streamed(chat, status=AnswerStatus.REFUSED, text=words, sentences=())) == [words]
+
+
+def test_failed_query_is_an_error_and_not_an_empty_answer(chat: openai.OpenAI) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(chat.chat.completions.create, model="geo:fees", messages=MESSAGES)
+        answering.finish(newest_query(), Outcome(AnswerStatus.FAILED))
+        with pytest.raises(openai.InternalServerError) as caught:
+            asked.result(timeout=10)
+    assert caught.value.status_code == 503
+
+
+def test_openai_client_lists_collections_as_models(chat: openai.OpenAI) -> None:
+    assert [m.id for m in chat.models.list()] == ["geo:fees"]
+    for model in ("geo:nowhere", "gpt-4"):
+        with pytest.raises(openai.NotFoundError):
+            chat.chat.completions.create(model=model, messages=MESSAGES)
+    last: Any = [{"role": "assistant", "content": "x"}]
+    with pytest.raises(openai.UnprocessableEntityError):
+        chat.chat.completions.create(model="geo:fees", messages=last)
+
+
+def test_answer_that_takes_too_long_is_504_with_its_id(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from generation import service
+
+    original = service.wait_answer
+
+    async def impatient(*args: Any, **kwargs: Any) -> Any:
+        return await original(*args, **{**kwargs, "deadline_s": 0.2})
+
+    monkeypatch.setattr(service, "wait_answer", impatient)
+    answer = client.post("/v1/search", json=QUESTION)
+    assert answer.status_code == 504
+    assert answer.json()["query_id"].startswith("qry_")
