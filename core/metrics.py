@@ -28,3 +28,11 @@ KV_USED_SHARE = Gauge("geo_kv_used_share", "Share of KV blocks in use")
 REQUESTS = Counter("geo_http_requests_total", "HTTP requests", ["method", "path", "status"])
 REQUEST_SECONDS = Histogram("geo_http_request_seconds", "HTTP time to the response's end", ["method", "path"])
 RATE_LIMIT_SKIPPED = Counter("geo_rate_limit_skipped_total", "Requests let through because Redis was away")
+ENCODE_TEXTS = Counter("geo_encode_texts_total", "Texts given to the encoder", ["kind"])
+ENCODE_TRUNCATED = Counter("geo_encode_truncated_total", "Texts longer than the encoder's window", ["kind"])
+ENCODE_REJECTED = Counter("geo_encode_rejected_total", "Vectors not finite or without length", ["kind"])
+INDEX_PUBLISH_SECONDS = Histogram(
+    "geo_index_publish_seconds",
+    "Time to make pending log entries searchable",
+    buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
