@@ -11,7 +11,8 @@ from ingest.parse.model import Block, BlockKind, Fragment
 _HEADINGS = {f"h{n}": n for n in range(1, 7)}
 _BLOCK_TAGS = (
     "address article aside blockquote body caption center dd details div dl dt fieldset figcaption figure "
-    "footer form header hr html legend li main nav ol p section summary table tbody td tfoot th thead tr ul pre menu"
+    "footer form header hr html legend li main nav ol p section "
+    "summary table tbody td tfoot th thead tr ul pre menu"
 )
 _BLOCKS = frozenset(_BLOCK_TAGS.split()) | frozenset(_HEADINGS)
 _SKIPPED = frozenset({"script", "style", "head", "template", "noscript", "svg", "iframe", "title"})
