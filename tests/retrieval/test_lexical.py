@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from core.errors import TransientError
+from retrieval.lexical import LexicalDocument, LexicalReader, LexicalWriter
+
+DOCUMENTS = [
+    LexicalDocument(1, "t1", "c1", "d1", "The nightly-sync.sh job runs from cron.", ("Backup",)),
+    LexicalDocument(2, "t1", "c1", "d1", "每晚备份前检查磁盘余量。"),
+    LexicalDocument(3, "t1", "c2", "d2", "The backup of part ＸＹ－２０８０ is kept in hall nine."),
+    LexicalDocument(4, "t2", "c3", "d3", "QUARTZ-LANTERN backup budget"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    LexicalWriter(tmp_path / "lexical").apply(DOCUMENTS)
+    return tmp_path / "lexical"
+
+
+def ids(
+    reader: LexicalReader, question: str, tenant: str = "t1", collections: list[str] | None = None
+) -> list[int]:
+    return [i for i, _ in reader.search(question, 10, tenant_id=tenant, collection_ids=collections)]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [("nightly-sync.sh.", 1), ("cron", 1), ("备份", 2), ("磁盘余量", 2), ("xy-2080", 3), ("xy－2080", 3)],
+)
+def test_words_codes_and_chinese_are_found(folder: Path, question: str, expected: int) -> None:
+    assert ids(LexicalReader(folder), question)[0] == expected
+
+
+def test_scope_is_part_of_the_query(folder: Path) -> None:
+    reader = LexicalReader(folder)
+    assert ids(reader, "QUARTZ-LANTERN") == []
+    assert ids(reader, "QUARTZ-LANTERN", tenant="t2") == [4]
+    assert ids(reader, "backup", collections=["c2"]) == [3]
+    assert ids(reader, "backup", collections=[]) == []
+    assert ids(reader, "backup", tenant="") == []
+    found = reader.search("backup", 10, tenant_id="t1", collection_ids=None, document_ids=["d2"])
+    assert [i for i, _ in found] == [3]
+
+
+def test_filters_do_not_change_scores(folder: Path) -> None:
+    reader = LexicalReader(folder)
+    all_ = dict(reader.search("backup", 10, tenant_id="t1", collection_ids=None))
+    some = dict(reader.search("backup", 10, tenant_id="t1", collection_ids=["c2"]))
+    assert some[3] == pytest.approx(all_[3])
+
+
+@pytest.mark.parametrize(
+    "question", ['"', "a AND (b", "body:x", "title:* OR [1 TO 2]", "\\", "+-!(){}^~*?:/"]
+)
+def test_nothing_in_a_question_is_syntax(folder: Path, question: str) -> None:
+    ids(LexicalReader(folder), question)
+
+
+def test_applying_again_changes_nothing(folder: Path) -> None:
+    writer = LexicalWriter(folder)
+    for _ in range(3):
+        writer.apply(DOCUMENTS)
+    assert LexicalReader(folder).count() == len(DOCUMENTS)
+
+
+def test_deleted_passages_are_not_found(folder: Path) -> None:
+    reader = LexicalReader(folder)
+    LexicalWriter(folder).apply([], [1, 99])
+    assert ids(reader, "cron") == []
+    assert reader.count() == 3
+
+
+def test_another_process_commit_is_seen_by_the_next_search(folder: Path) -> None:
+    reader = LexicalReader(folder)
+    assert ids(reader, "lighthouse") == []
+    code = (
+        "from pathlib import Path; from retrieval.lexical import *;"
+        f"LexicalWriter(Path({str(folder)!r})).apply([LexicalDocument(9,'t1','c1','d9','A lighthouse.')])"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+    assert ids(reader, "lighthouse") == [9]
+
+
+def test_second_writer_is_told_to_wait(folder: Path) -> None:
+    writer = LexicalWriter(folder)
+    started, release = threading.Event(), threading.Event()
+
+    def slow() -> object:
+        started.set()
+        release.wait(5)
+        yield DOCUMENTS[0]
+
+    thread = threading.Thread(target=lambda: writer.apply(slow()))  # type: ignore[arg-type]
+    thread.start()
+    started.wait(5)
+    with pytest.raises(TransientError):
+        LexicalWriter(folder).apply([DOCUMENTS[1]])
+    release.set()
+    thread.join()
+
+
+def test_empty_index_is_legal(tmp_path: Path) -> None:
+    LexicalWriter(tmp_path / "new").apply([])
+    reader = LexicalReader(tmp_path / "new")
+    assert (reader.count(), ids(reader, "anything")) == (0, [])
+
+
+def test_readers_and_a_writer_run_together(folder: Path) -> None:
+    reader, errors = LexicalReader(folder), []
+    stop = time.monotonic() + 2
+
+    def read() -> None:
+        while time.monotonic() < stop:
+            try:
+                assert 2 in ids(reader, "磁盘余量")
+            except Exception as error:  # noqa: BLE001 - reported below
+                errors.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    writer, n = LexicalWriter(folder), 100
+    while time.monotonic() < stop:
+        writer.apply([LexicalDocument(n, "t1", "c1", "dx", f"filler text {n}")], [n - 3])
+        n += 1
+    for thread in threads:
+        thread.join()
+    assert errors == []
