@@ -50,7 +50,8 @@ def _tokens(folded: str) -> Iterator[str]:
 
 def _mixed(run: str) -> Iterator[str]:
     plain = _without_marks(run.removesuffix("'s"))
-    yield _singular(plain)
+    if plain:  # a run of marks alone leaves nothing
+        yield _singular(plain)
 
 
 def _cjk_tokens(run: str) -> Iterator[str]:

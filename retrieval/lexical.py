@@ -1,8 +1,8 @@
 """The lexical route on tantivy: BM25 over our own tokens, filtered inside the query. The one door to tantivy.
 
 Tokens are made by `retrieval/analyzer.py`, joined with spaces, and split on white space by tantivy, which
-has no Python tokenizer callback. Questions are built from terms and never parsed, so no character of a question is
-syntax. One process writes at a time (the writer's lease; tantivy's own lock stands behind it).
+has no Python tokenizer callback. Questions are built from terms and never parsed, so no character of a
+question is syntax. One process writes at a time (the writer's lease; tantivy's own lock stands behind it).
 """
 
 from __future__ import annotations
