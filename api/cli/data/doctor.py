@@ -1,0 +1,232 @@
+"""The checks of `geo doctor`: contradictions that no single part of the system can see.
+
+Each check reads and changes nothing; each finding names the command that mends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import exists, func, or_, select
+from sqlalchemy.orm import Session
+
+from core.db import Database, utcnow
+from core.models import (
+    ClaimRow,
+    DocumentRow,
+    DocumentVersionRow,
+    IndexLogRow,
+    JobRow,
+    LeaseRow,
+    MentionRow,
+    PassageRow,
+    PassageVectorRow,
+)
+from core.settings import Settings
+from core.types import DocumentStatus, JobStatus
+from ingest.blobs import BlobStore
+
+_SHOWN = 5
+_OPEN = (JobStatus.WAITING.value, JobStatus.RUNNING.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong.
+
+    Attributes:
+        check: stable name.
+        count: how many rows, files or ids.
+        detail: what it means, with the first few ids.
+        mend: the command or request that puts it right.
+    """
+
+    check: str
+    count: int
+    detail: str
+    mend: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def examine(settings: Settings, db: Database) -> list[Finding]:
+    """Run every check; an empty list means that nothing is wrong."""
+    with db.read() as session:
+        found = [finding for check in _ROW_CHECKS if (finding := check(session)) is not None]
+        found += _blobs(session, BlobStore.of(settings))
+    return found
+
+
+def _some(ids: list[Any]) -> str:
+    return ", ".join(str(i) for i in ids[:_SHOWN]) + (" …" if len(ids) > _SHOWN else "")
+
+
+def _passages_without_vector(session: Session) -> Finding | None:
+    ids = list(
+        session.scalars(
+            select(PassageRow.document_id)
+            .join(DocumentRow, DocumentRow.id == PassageRow.document_id)
+            .where(
+                DocumentRow.live_version == PassageRow.version,
+                ~exists().where(PassageVectorRow.passage_id == PassageRow.id),
+            )
+            .distinct()
+        )
+    )
+    if not ids:
+        return None
+    return Finding(
+        "passages_without_vector",
+        len(ids),
+        f"served documents with passages that the dense route cannot find: {_some(ids)}",
+        f"POST /v1/documents/{ids[0]}/reprocess (for each)",
+    )
+
+
+def _stuck_documents(session: Session) -> Finding | None:
+    in_work = (DocumentStatus.QUEUED.value, DocumentStatus.PROCESSING.value, DocumentStatus.DELETING.value)
+    ids = list(
+        session.scalars(
+            select(DocumentRow.id).where(
+                DocumentRow.status.in_(in_work),
+                ~exists().where(JobRow.subject_id == DocumentRow.id, JobRow.status.in_(_OPEN)),
+            )
+        )
+    )
+    if not ids:
+        return None
+    return Finding(
+        "documents_without_job",
+        len(ids),
+        f"documents said to be in work, but no job is open for them: {_some(ids)}",
+        f"POST /v1/documents/{ids[0]}/reprocess, or DELETE it again",
+    )
+
+
+def _stuck_jobs(session: Session) -> Finding | None:
+    # The reaper takes over within a few rounds; ten minutes late means that no reaper runs.
+    late = utcnow() - timedelta(minutes=10)
+    ids = list(
+        session.scalars(
+            select(JobRow.id).where(
+                or_(
+                    (JobRow.status == JobStatus.RUNNING.value) & (JobRow.lease_expires_at < late),
+                    (JobRow.status == JobStatus.WAITING.value) & (JobRow.next_send_at < late),
+                )
+            )
+        )
+    )
+    if not ids:
+        return None
+    return Finding(
+        "jobs_stuck", len(ids), f"jobs that nobody has taken over for ten minutes: {_some(ids)}",
+        "geo up (the maintenance worker must run; see geo status)",
+    )  # fmt: skip
+
+
+def _stuck_leases(session: Session) -> Finding | None:
+    late = utcnow() - timedelta(minutes=10)
+    names = list(
+        session.scalars(select(LeaseRow.name).where(LeaseRow.holder.is_not(None), LeaseRow.expires_at < late))
+    )
+    if not names:
+        return None
+    return Finding(
+        "leases_expired", len(names), f"leases whose holder is gone: {_some(names)}",
+        "geo up (the next holder takes an expired lease over by itself)",
+    )  # fmt: skip
+
+
+def _traces_of_deleted(session: Session) -> Finding | None:
+    """Rows that speak of a document which is not there any more."""
+    gone = {
+        "mentions": select(func.count()).where(
+            ~exists().where(DocumentRow.id == MentionRow.document_id)
+        ).select_from(MentionRow),
+        "passages": select(func.count()).where(
+            ~exists().where(DocumentRow.id == PassageRow.document_id)
+        ).select_from(PassageRow),
+    }  # fmt: skip
+    counts = {name: int(session.scalar(query) or 0) for name, query in gone.items()}
+    counts["claims"] = len(_quoting_claims(session))
+    counts = {name: count for name, count in counts.items() if count}
+    if not counts:
+        return None
+    told = ", ".join(f"{count} {name}" for name, count in counts.items())
+    return Finding(
+        "traces_of_deleted", sum(counts.values()), f"left behind by deleted documents: {told}",
+        "geo backup FIRST.tar.gz, then report it: a delete must not leave these",
+    )  # fmt: skip
+
+
+def _quoting_claims(session: Session) -> list[str]:
+    """Queries with a claim that still shows the text of a deleted document."""
+    known = set(session.scalars(select(DocumentRow.id)))
+    quoting: set[str] = set()
+    rows = session.execute(
+        select(ClaimRow.query_id, ClaimRow.citations)
+        .where(ClaimRow.erased.is_(False))
+        .execution_options(yield_per=500)
+    )
+    for query_id, citations in rows:
+        if any(c.get("document_id") not in known for c in citations):
+            quoting.add(query_id)
+    return sorted(quoting)
+
+
+def _log_of_deleted(session: Session) -> Finding | None:
+    """Adds in the index log whose document is gone and that no delete follows."""
+    later = select(IndexLogRow.document_id, func.max(IndexLogRow.seq).label("seq")).group_by(
+        IndexLogRow.document_id
+    ).subquery()  # fmt: skip
+    ids = list(
+        session.scalars(
+            select(IndexLogRow.document_id)
+            .join(later, later.c.seq == IndexLogRow.seq)
+            .where(IndexLogRow.op == "add", ~exists().where(DocumentRow.id == IndexLogRow.document_id))
+        )
+    )
+    if not ids:
+        return None
+    return Finding(
+        "index_holds_deleted", len(ids), f"deleted documents that the index still holds: {_some(ids)}",
+        "geo tiers rebuild hot",
+    )  # fmt: skip
+
+
+def _blobs(session: Session, store: BlobStore) -> list[Finding]:
+    wanted = set(session.scalars(select(DocumentVersionRow.blob_hash)))
+    stored = store.digests()
+    found: list[Finding] = []
+    if orphans := sorted(stored - wanted):
+        paths = " ".join(str(store.path(d)) for d in orphans[:_SHOWN])
+        found.append(
+            Finding(
+                "blobs_unreferenced", len(orphans), "originals that no document version names", f"rm {paths}"
+            )
+        )
+    if lost := sorted(wanted - stored):
+        found.append(
+            Finding(
+                "blobs_missing",
+                len(lost),
+                f"versions whose original is gone: {_some(lost)}",
+                "geo restore ARCHIVE --force, or upload the files again with PUT /v1/documents/ID",
+            )
+        )
+    return found
+
+
+_ROW_CHECKS: tuple[Callable[[Session], Finding | None], ...] = (
+    _passages_without_vector,
+    _stuck_documents,
+    _stuck_jobs,
+    _stuck_leases,
+    _traces_of_deleted,
+    _log_of_deleted,
+)
