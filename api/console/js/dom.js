@@ -29,11 +29,16 @@ function append(node, children) {
   }
 }
 
-/** Replace what a node holds; the focused control keeps the focus if it comes back with the same data-key. */
+/**
+ * Replace what a node holds. The focused control keeps the focus if it comes back with the same data-key, and
+ * details that a person opened stay open if they come back with the same data-keep.
+ */
 export function replace(node, ...children) {
   const focused = node.contains(document.activeElement) ? document.activeElement.dataset?.key : undefined;
+  const opened = [...node.querySelectorAll("details[open][data-keep]")].map((d) => d.dataset.keep);
   node.replaceChildren();
   append(node, children);
+  for (const kept of opened) node.querySelector(`details[data-keep="${CSS.escape(kept)}"]`)?.setAttribute("open", "");
   if (focused) node.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   return node;
 }

@@ -2,7 +2,7 @@
 
 import { pieces, TERMINAL } from "../answer-state.js";
 import { foreign, h } from "../dom.js";
-import { ago, milliseconds, number, score } from "../format.js";
+import { ago, milliseconds, number, percent, score } from "../format.js";
 import { known, t } from "../i18n.js";
 import { badge, button, place } from "../ui.js";
 import { openReader } from "./reader.js";
@@ -87,11 +87,14 @@ function citation(cited, claim, answer) {
   );
 }
 
-/** The reason is machine-readable; a known first word of it is put in the reader's language. */
+/** The reason is machine-readable (`words=0.86`, `number:330 m`); one that is known is put in words. */
 function reason(claim) {
   if (!claim.reason) return null;
-  const key = `reason.${claim.reason.split(/[;=:, ]/)[0]}`;
-  return h("span", { class: "reason" }, h("span", { class: "sr-only" }, `${t("verdict.why")}: `), known(key) ? h("span", { title: claim.reason }, t(key)) : foreign(claim.reason));
+  const [, name, value = ""] = /^(\w+)(?:[=:](.*))?$/s.exec(claim.reason) ?? [];
+  const key = `reason.${name}`;
+  const share = name === "words" && Number.isFinite(Number(value));
+  const words = known(key) ? t(key, { value: share ? percent(Number(value)) : value }) : claim.reason;
+  return h("span", { class: "reason", title: claim.reason }, h("span", { class: "sr-only" }, `${t("verdict.why")}: `), foreign(words));
 }
 
 function sources(answer) {
@@ -109,7 +112,7 @@ function drawSource(source, isCited) {
     { class: `source ${isCited ? "cited" : ""}` },
     h(
       "details",
-      { "data-marker": source.marker },
+      { "data-marker": source.marker, "data-keep": `${source.marker}-${source.passage_id}` },
       h("summary", { "data-key": `source-${source.marker}` }, h("span", { class: "marker-label" }, `[${source.marker}]`), place(source)),
       source.text === null ? h("p", { class: "muted" }, t("ask.source.gone")) : h("p", { class: "snippet" }, source.text),
       h(
@@ -134,5 +137,5 @@ function details(answer) {
   add(t("ask.generation"), answer.generation);
   add(t("ask.policyVersion"), answer.policyVersion);
   add(t("ask.id"), h("code", {}, answer.id));
-  return h("details", { class: "figures" }, h("summary", { "data-key": "details" }, t("ask.details")), h("dl", { class: "pairs" }, rows));
+  return h("details", { class: "figures", "data-keep": "figures" }, h("summary", { "data-key": "details" }, t("ask.details")), h("dl", { class: "pairs" }, rows));
 }

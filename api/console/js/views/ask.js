@@ -149,6 +149,7 @@ async function watch(id) {
   state.answer = fromStored(stored);
   redraw();
   loadHistory();
+  if (isOpen()) await watch(id); // the stream could not be reached, but the engine answers: go on
 }
 
 function stopFollowing() {

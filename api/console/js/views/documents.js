@@ -149,7 +149,7 @@ function drawDocument(document_, refresh) {
     title && title !== name ? h("p", { class: "muted document-title" }, foreign(title)) : null,
     status === "ready" ? null : stages(document_),
     document_.error ? failure(document_) : null,
-    remarks(document_.warnings),
+    remarks(document_),
     h("div", { class: "document-foot" }, facts(document_), actions(document_, { readable, open, refresh })),
   );
 }
@@ -214,10 +214,10 @@ function failure({ error, status }) {
   );
 }
 
-function remarks(warnings) {
+function remarks({ id, warnings }) {
   if (!warnings?.length) return null;
   const words = (w) => (typeof w === "string" ? w : (w.detail ?? w.message ?? JSON.stringify(w)));
-  return h("details", {}, h("summary", { class: "small" }, t("documents.warnings", { n: warnings.length })), h("ul", { class: "small" }, warnings.map((w) => h("li", {}, foreign(words(w))))));
+  return h("details", { "data-keep": `remarks-${id}` }, h("summary", { class: "small" }, t("documents.warnings", { n: warnings.length })), h("ul", { class: "small" }, warnings.map((w) => h("li", {}, foreign(words(w))))));
 }
 
 async function reprocess(id, refresh) {
