@@ -32,7 +32,7 @@ export function problemFrom(status, body, header = () => null) {
   const problem = new ProblemError({
     ...fields,
     status,
-    title: fields.title ?? t("error.http", { status }),
+    title: t(`problem.${fields.code}`, {}, fields.title ?? t("error.http", { status })),
     request_id: fields.request_id ?? header("X-Request-ID") ?? "",
     retryAfter: Number(header("Retry-After")) || null,
   });
