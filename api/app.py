@@ -20,8 +20,9 @@ from starlette.types import Scope
 from api import keys
 from api.auth import Authentication, drain_used
 from api.body_limit import BodyLimit
-from api.errors import PROBLEM_TYPE, install_error_handlers
+from api.errors import install_error_handlers
 from api.middleware import RequestContext
+from api.openapi import publish_schema
 from api.rate_limit import RateLimiter
 from api.routes import ROUTERS
 from core.db import get_database
@@ -51,7 +52,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,  # their pages load scripts from elsewhere; /openapi.json is served
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
-        responses={"default": {"description": "Problem", "content": {PROBLEM_TYPE: {"schema": _PROBLEM}}}},
     )
     app.state.settings = settings
     app.add_middleware(Authentication, settings=settings.api)
@@ -60,6 +60,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     install_error_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
+    publish_schema(app)
     if (_CONSOLE / "index.html").is_file():
         app.router.routes.append(
             _ConsoleMount("/", StaticFiles(directory=_CONSOLE, html=True), name="console")
@@ -117,18 +118,3 @@ async def _store_used_keys(app: FastAPI) -> None:
         await anyio.to_thread.run_sync(keys.mark_used, app.state.db, drain_used(app.state.used_keys))
     except GeoError:
         log.warning("key_use_not_stored", exc_info=True)
-
-
-_PROBLEM = {
-    "type": "object",
-    "required": ["type", "title", "status", "detail", "code", "request_id"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "code": {"type": "string"},
-        "request_id": {"type": "string"},
-    },
-    "additionalProperties": True,
-}

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request
 from sqlalchemy.orm import Session
 
 from api import audit
-from api.deps import Admin, Cursor, Db, Limit, Reader, in_write
+from api.deps import Admin, AppSettings, Cursor, Db, Limit, Reader, in_write
 from api.paging import decode_cursor, encode_cursor
 from api.schemas.common import Listed, PathId
 from api.schemas.entities import EntityMerge, EntityPatch, EntitySplit, EntityUndo
@@ -62,11 +62,12 @@ def search_entities(
 
 
 @router.post("/import", openapi_extra=_IMPORT_BODY)
-async def import_entities(request: Request, scope: Admin, db: Db) -> EntityImport:
+async def import_entities(request: Request, scope: Admin, db: Db, settings: AppSettings) -> EntityImport:
     """Create or update catalogue entities from JSON lines or CSV; bad rows are reported."""
     form = _FORMS.get(request.headers.get("content-type", "").split(";")[0].strip().lower())
     if form is None:
         raise UnsupportedFormat(f"Send {', '.join(_FORMS)}.")
+    ingest.BlobStore.of(settings).require_free()
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as spool:
         async for chunk in request.stream():
             await run_sync(spool.write, chunk)
