@@ -38,7 +38,7 @@ def parse_bytes(
 
 
 def _parser_output(content: bytes, media_type: str, limits: Limits) -> ParsedDocument:
-    # Imports are local so that a process which reads only text loads neither pdfium nor trafilatura.
+    # Imports are local so that a process which reads only text loads neither pdfium nor lxml.
     if media_type == PDF:
         from ingest.parse.pdf import parse_pdf
 

@@ -27,8 +27,8 @@ _WORD = regex.compile(r"[\p{L}]+(?:-[\p{L}]+)*")
 _CJK = regex.compile(r"\p{Han}")
 # First parts that usually keep their hyphen when a line ends after it.
 _HEADS = (
-    "well self non cross high low long short half full real built hard soft one two three four five six first "
-    "second third ever all co ex so"
+    "well self non cross high low long short half full real built hard soft one two three four five six "
+    "first second third ever all co ex so"
 )
 _COMPOUND_HEADS = frozenset(_HEADS.split())
 _HEADING_RATIO = 1.1
@@ -52,27 +52,19 @@ def blocks_of_lines(lines: list[Line]) -> Iterator[Block]:
 
 
 class _Scale:
-    """Letter heights relative to the body text.
-
-    A font's box differs between scripts at the same font size, so lines of Han and of Latin letters are
-    measured against their own most frequent height.
-    """
+    """Font sizes relative to the body text, the size most characters have."""
 
     def __init__(self, lines: list[Line]) -> None:
-        self._body: dict[bool, float] = {}
-        for script in (False, True):
-            sizes: Counter[float] = Counter()
-            for line in lines:
-                if _is_cjk(line.text) is script:
-                    sizes[round(line.size, 1)] += len(line.text)
-            if sizes:
-                self._body[script] = sizes.most_common(1)[0][0]
+        sizes: Counter[float] = Counter()
+        for line in lines:
+            sizes[round(line.size, 1)] += len(line.text)
+        self._body = max(sizes.most_common(1)[0][0], 0.1)
         ratios = {self.step(line) for line in lines if self.of(line) >= _HEADING_RATIO}
         self._levels = {ratio: min(i + 1, 4) for i, ratio in enumerate(sorted(ratios, reverse=True))}
 
     def of(self, line: Line) -> float:
-        """Height of a line's letters; 1 = body text."""
-        return line.size / self._body[_is_cjk(line.text)]
+        """Font size of a line; 1 = body text."""
+        return line.size / self._body
 
     def step(self, line: Line) -> float:
         """The height, coarse enough that two headings of one level agree."""
@@ -81,10 +73,6 @@ class _Scale:
     def level(self, line: Line) -> int:
         """Heading level by rank of height; below all of them for a heading in body height."""
         return self._levels.get(self.step(line), min(max(self._levels.values(), default=0) + 1, 4))
-
-
-def _is_cjk(text: str) -> bool:
-    return len(_CJK.findall(text)) * 3 > len(text)
 
 
 def _vocabulary(lines: list[Line]) -> frozenset[str]:
@@ -110,7 +98,7 @@ def _groups(lines: list[Line], scale: _Scale) -> Iterator[list[Line]]:
 
 
 def _leading(lines: list[Line]) -> float:
-    """Usual distance between the tops of two lines, in letter heights."""
+    """Usual distance between the tops of two lines, in font sizes."""
     steps = [
         (b.box.top - a.box.top) / a.size
         for a, b in pairwise(lines)
@@ -134,7 +122,10 @@ def _same_table(last: Line, line: Line, leading: float) -> bool:
 def _same_paragraph(last: Line, line: Line, leading: float, scale: _Scale, lines_so_far: int) -> bool:
     if not _same_place(last, line, leading) or last.cells or line.cells:
         return False
-    if abs(scale.of(line) - scale.of(last)) > 0.1 or _LIST_ITEM.match(line.text):
+    if _LIST_ITEM.match(line.text):
+        return False
+    # Recognised text (OCR) has a size of its own on every line.
+    if abs(scale.of(line) - scale.of(last)) > (0.3 if _goes_on(line.text) else 0.1):
         return False
     width = max(line.region.x1 - line.region.x0, 1.0)
     ended = _ENDS.search(last.text) is not None

@@ -11,7 +11,7 @@ from core.types import Box
 from ingest.parse.pdf_words import PageText, Piece
 
 _GRID = 120  # positions across a page at which a gutter is looked for
-_CELL_GAP = 1.6  # in letter heights: pieces of one row further apart are table cells
+_CELL_GAP = 1.6  # in font sizes: pieces of one row further apart are table cells
 _MIN_COLUMN_ROWS = 3
 _MIN_PROSE_CHARS = 12  # a typical line of a column; table cells are shorter
 _MAX_CROSSING = 0.34  # share of rows that may run across a gutter (titles, wide figures)

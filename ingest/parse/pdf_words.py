@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
@@ -23,7 +24,7 @@ _SPACE_GAP = 0.22  # in font heights: a gap without a space character that reads
 
 @dataclass(slots=True)
 class Piece:
-    """Text on one baseline. Coordinates in points from the top left; `size` is the height of its letters."""
+    """Text on one baseline. Coordinates in points from the top left; `size` is its font size in points."""
 
     text: str
     x0: float
@@ -108,10 +109,19 @@ def _page(page: Any, text_page: Any, number: int) -> PageText:
             builder.end_line()
         elif code in (32, 9, 0xA0, 0x3000):
             builder.space()
-        elif loose(raw, index, by_ref):
-            builder.add(_character(code), *turned.corners(box))
+        elif loose(raw, index, by_ref) and builder.add(_character(code), *turned.corners(box)):
+            builder.font_size = _font_size(raw, index)
     builder.end_line()
     return PageText(number, width, height, builder.pieces, builder.chars, builder.unmapped)
+
+
+def _font_size(raw: Any, index: int) -> float:
+    """Font size of one character as drawn: the nominal size times the scale of its text matrix."""
+    matrix = pdfium.FS_MATRIX()
+    nominal = pdfium.FPDFText_GetFontSize(raw, index)
+    if not pdfium.FPDFText_GetMatrix(raw, index, ctypes.byref(matrix)):
+        return nominal
+    return nominal * math.hypot(matrix.c, matrix.d)
 
 
 class _Turned:
@@ -160,13 +170,14 @@ class _Builder:
         self.pieces: list[Piece] = []
         self.chars = 0
         self.unmapped = 0
+        self.font_size = 0.0
         self._text: list[str] = []
         self._box = (0.0, 0.0, 0.0, 0.0)
         self._sizes: list[float] = []
         self._space = False
 
-    def add(self, char: str, x0: float, top: float, x1: float, bottom: float) -> None:
-        """Add one visible character with its box."""
+    def add(self, char: str, x0: float, top: float, x1: float, bottom: float) -> bool:
+        """Add one visible character with its box; True when a new piece begins with it."""
         if char in _UNMAPPED:
             self.unmapped += 1
         else:
@@ -182,7 +193,8 @@ class _Builder:
             elif (self._space or gap > _SPACE_GAP * last) and self._text[-1] != " ":
                 self._text.append(" ")
         self._space = False
-        if not self._text:
+        begins = not self._text
+        if begins:
             self._box = (x0, top, x1, bottom)
             self._sizes = []
         else:
@@ -190,6 +202,7 @@ class _Builder:
             self._box = (min(left, x0), min(high, top), max(right, x1), max(low, bottom))
         self._text.append(char)
         self._sizes.append(size)
+        return begins
 
     def space(self) -> None:
         """Note a space; it counts only between two characters of a piece."""
@@ -205,6 +218,8 @@ class _Builder:
             self._text[-1] = LINE_HYPHEN
         text = "".join("\ufffd" if c in _UNMAPPED else c for c in self._text).strip()
         if text:
-            self.pieces.append(Piece(text, *self._box, size=median(self._sizes)))
+            # A font without a usable size (a matrix of zeros) is measured by its boxes.
+            size = self.font_size if self.font_size > 0.5 else median(self._sizes)
+            self.pieces.append(Piece(text, *self._box, size=round(size, 2)))
         self._text = []
         self._space = False
