@@ -125,8 +125,7 @@ def split_entity(
 ) -> Entity:
     """Make a second entity out of the mentions in `document_ids`; returns the new one.
 
-    In those documents the name means the new entity from now on; in the other documents that name it now it
-    goes on meaning the old one. Both have the aliases, so in later documents the text decides, or neither.
+    Both keep the aliases; in those documents the name means the new entity from now on.
 
     Raises:
         InvalidInput: no documents given.
@@ -150,10 +149,7 @@ def split_entity(
     for alias in store.entity_values(session, scope, [row])[0].aliases:
         store.add_alias(session, new, alias)
     store.move_mentions(session, scope.tenant_id, row.id, new.id, f"split_from={row.id}", document_ids=ids)
-    kept = store.documents_naming(session, scope.tenant_id, row.id)
-    store.add_event(
-        session, scope, row.id, SPLIT, {"entity_id": new.id, "document_ids": ids, "kept_document_ids": kept}
-    )
+    store.add_event(session, scope, row.id, SPLIT, {"entity_id": new.id, "document_ids": ids})
     return _value(session, scope, new)
 
 

@@ -1,0 +1,179 @@
+"""From evidence to claims: verbatim extracts, and the mending of generated sentences. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.types import Citation, Claim, Evidence, SentenceScore, Span, Verdict
+from generation.sentences import sentence_spans
+from generation.verify import Judgement, judge, judge_all, quote_is_exact
+from generation.wording import content_terms
+
+_REPAIR_COVER = 0.5  # of a refused claim's words in a source sentence that may stand in for it
+_SAME_WORDS = 0.8  # overlap from which two sentences say the same
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A sentence of the evidence that may be shown. `span` is in the document version's offsets."""
+
+    evidence: Evidence
+    span: Span
+    text: str
+    score: float
+
+
+def candidates(question: str, evidence: Sequence[Evidence]) -> list[Candidate]:
+    """All sentences of the evidence, the best first; ties by marker and place.
+
+    Scores are the reranker's; a passage that it had no time for is scored by shared words.
+    """
+    found: list[Candidate] = []
+    for e in evidence:
+        start = e.passage.span.start
+        for sentence in e.sentences or _scored_by_words(question, e):
+            text = e.passage.text[sentence.span.start - start : sentence.span.end - start]
+            if quote_is_exact(e, sentence.span, text) and any(c.isalnum() for c in text):
+                found.append(Candidate(e, sentence.span, text, sentence.score))
+    return sorted(found, key=lambda c: (-c.score, c.evidence.marker, c.span.start))
+
+
+def _scored_by_words(question: str, e: Evidence) -> list[SentenceScore]:
+    asked, start = content_terms(question), e.passage.span.start
+    scored: list[SentenceScore] = []
+    for span in sentence_spans(e.passage.text):
+        shared = asked & content_terms(e.passage.text[span.start : span.end])
+        score = e.score * len(shared) / max(1, len(asked))
+        scored.append(SentenceScore(Span(start + span.start, start + span.end), score))
+    return scored
+
+
+def extract(
+    question: str, evidence: Sequence[Evidence], *, max_sentences: int, shown: Sequence[str] = ()
+) -> tuple[Claim, ...]:
+    """The best sentences of the evidence, verbatim, each with its exact quote.
+
+    A sentence that repeats one already chosen (or in `shown`) is passed over, so that other documents get
+    their say. Sentences of one passage stand in its order.
+    """
+    chosen: list[Candidate] = []
+    seen = [content_terms(text) for text in shown]
+    for candidate in candidates(question, evidence):
+        if len(chosen) == max_sentences:
+            break
+        terms = content_terms(candidate.text)
+        if any(_same(terms, other) for other in seen):
+            continue
+        chosen.append(candidate)
+        seen.append(terms)
+    places = {c.evidence.marker: n for n, c in reversed(list(enumerate(chosen)))}
+    chosen.sort(key=lambda c: (places[c.evidence.marker], c.span.start))
+    return tuple(_quoted(c, "exact_quote") for c in chosen)
+
+
+def _same(a: frozenset[str], b: frozenset[str]) -> bool:
+    return bool(a and b) and len(a & b) / min(len(a), len(b)) >= _SAME_WORDS
+
+
+def _quoted(candidate: Candidate, reason: str) -> Claim:
+    citation = cite(candidate.evidence, candidate.span, candidate.text)
+    return Claim(candidate.text, (citation,), Verdict.SUPPORTED, reason)
+
+
+def cite(e: Evidence, quote: Span | None, text: str = "") -> Citation:
+    """A citation of one evidence passage; `quote` in the document version's offsets."""
+    return Citation(e.marker, e.passage.id, e.passage.document_id, e.passage.version, quote, text)
+
+
+def settled(
+    text: str,
+    markers: Sequence[int],
+    evidence: Sequence[Evidence],
+    *,
+    show_partial: bool,
+    shown: Sequence[str] = (),
+) -> Claim:
+    """The final form of a generated sentence.
+
+    Kept as written when a cited passage supports it; else tied to another passage that does; else replaced
+    by the source sentence nearest to it; else removed (empty text).
+
+    Args:
+        text: the sentence without markers.
+        markers: numbers it cites; those that no evidence has are dropped.
+        evidence: what stood in the prompt.
+        show_partial: whether a claim that is only partly borne out may stay (marked as such).
+        shown: texts of earlier claims; a repetition is removed.
+    """
+    if any(_same(content_terms(text), content_terms(before)) for before in shown):
+        return _removed("repeated", Verdict.SUPPORTED)
+    by_marker = {e.marker: e for e in evidence}
+    cited = [by_marker[m] for m in markers if m in by_marker]
+    own = judge_all(text, cited)
+    if own and own[0][1].verdict is Verdict.SUPPORTED:
+        return _kept(text, own, own[0][1].reason)
+    others = judge_all(text, [e for e in evidence if e not in cited])
+    if others and others[0][1].verdict is Verdict.SUPPORTED:
+        return _kept(text, others[:1], "reattributed;" + others[0][1].reason)
+    if show_partial and own and own[0][1].verdict is Verdict.PARTIAL:
+        return _kept(text, own, own[0][1].reason)
+    why = own[0][1].reason if own else "marker_out_of_range" if markers else "no_marker"
+    stand_in = _nearest_sentence(text, evidence)
+    if stand_in is not None:
+        if any(_same(content_terms(stand_in.text), content_terms(before)) for before in shown):
+            return _removed("repeated;" + why, Verdict.UNSUPPORTED)
+        return _quoted(stand_in, "replaced_by_source;" + why)
+    return _removed(why, Verdict.UNSUPPORTED)
+
+
+def _kept(text: str, judged: Sequence[tuple[Evidence, Judgement]], reason: str) -> Claim:
+    best = judged[0][1].verdict
+    citations = tuple(
+        cite(e, quote, quoted)
+        for e, judgement in judged
+        if judgement.verdict is best
+        for quote, quoted in [_quote_of(e, judgement.span)]
+    )
+    return Claim(text, citations, best, reason)
+
+
+def _quote_of(e: Evidence, span: Span | None) -> tuple[Span | None, str]:
+    if span is None:
+        return None, ""
+    start = e.passage.span.start
+    return Span(start + span.start, start + span.end), e.passage.text[span.start : span.end]
+
+
+def _removed(reason: str, verdict: Verdict) -> Claim:
+    return Claim("", (), verdict, reason)
+
+
+def _nearest_sentence(text: str, evidence: Sequence[Evidence]) -> Candidate | None:
+    terms = content_terms(text)
+    best: Candidate | None = None
+    for e in evidence:
+        start = e.passage.span.start
+        for span in sentence_spans(e.passage.text):
+            sentence = e.passage.text[span.start : span.end]
+            cover = len(terms & content_terms(sentence)) / max(1, len(terms))
+            if cover >= _REPAIR_COVER and (best is None or cover > best.score):
+                best = Candidate(e, Span(start + span.start, start + span.end), sentence, cover)
+    return best
+
+
+def still_supported(claim: Claim, evidence: Sequence[Evidence]) -> bool:
+    """Check a finished claim again from nothing: markers exist, quotes are exact, the words are borne out."""
+    by_marker = {e.marker: e for e in evidence}
+    for citation in claim.citations:
+        e = by_marker.get(citation.marker)
+        if e is None or e.passage.id != citation.passage_id:
+            return False
+        if citation.quote is not None and not quote_is_exact(e, citation.quote, citation.quote_text):
+            return False
+    if any(c.quote_text == claim.text for c in claim.citations):
+        return True
+    return any(
+        judge(claim.text, by_marker[c.marker].passage.text).verdict is Verdict.SUPPORTED
+        for c in claim.citations
+    )

@@ -1,0 +1,265 @@
+"""Writes one answer: chooses the mode, runs it, checks every claim, tells the stream."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from core.db import Database
+from core.errors import DeadlineExceeded
+from core.metrics import ANSWERS, CLAIMS
+from core.packs import pack_languages
+from core.settings import Settings
+from core.types import AnswerStatus, CitationMode, Claim, EnginePlan, Evidence, Lang, Usage, Verdict
+from generation import repository
+from generation.answer import extract, settled
+from generation.engine import Cancelled, Chunk, Engine, GenerationRequest
+from generation.grammar import free_grammar
+from generation.parse import ClaimParser, Event, ParsedClaim, TextDelta
+from generation.plan import known_languages
+from generation.prompt import Prompt, build_prompt
+from generation.repository import Outcome, QueryState
+from generation.runtime import CancelWatch, EngineRuntime
+from generation.sentences import language_of
+from generation.stream import EventWriter
+
+_PRIORITY = {"interactive": 0, "batch": 10}  # the engine takes the lower first
+_LOOK_S = 2.0  # between looks at the row's cancel flag while tokens flow
+
+
+class AnswerWriter:
+    """One answer. `write` is called once.
+
+    Args:
+        state: the query.
+        evidence: what may be cited.
+        events: where provisional and final text goes.
+        runtime: the worker's engine.
+        cancels: the worker's cancel watch.
+        db: for short looks at the cancel flag.
+        settings: of this process.
+        begun: `time.monotonic()` of the task's start.
+    """
+
+    def __init__(
+        self,
+        state: QueryState,
+        evidence: Sequence[Evidence],
+        events: EventWriter,
+        runtime: EngineRuntime,
+        cancels: CancelWatch,
+        db: Database,
+        *,
+        settings: Settings,
+        begun: float,
+    ) -> None:
+        self._state, self._evidence, self._events = state, tuple(evidence), events
+        self._runtime, self._cancels, self._db, self._settings = runtime, cancels, db, settings
+        self._begun = begun
+        self._deadline = begun + settings.generation.deadline_s
+        self._by_marker = {e.marker: e for e in evidence}
+        self._lang = language_of(state.question)
+        self._claims: list[Claim] = []
+        self._usage = Usage()
+        self._timings: dict[str, float] = {}
+        self._cancelled = False
+        self._looked = begun
+
+    def write(self) -> Outcome:
+        """The outcome to store; claims have been published, `done` has not."""
+        if self._state.cancel_requested:
+            return self._outcome(AnswerStatus.CANCELLED)
+        self._events.sources(self._evidence)
+        policy = self._state.policy
+        best = max((e.score for e in self._evidence), default=-1.0)
+        threshold = policy.refusal_threshold
+        if not self._evidence or best < (0.0 if threshold is None else threshold):
+            return self._refusal()
+        mode, reason = self._mode()
+        if mode is CitationMode.EXTRACT:
+            return self._extract(reason)
+        if reason:
+            return self._refusal(reason)
+        return self._free()
+
+    # -- modes ---------------------------------------------------------------------------------
+
+    def _mode(self) -> tuple[CitationMode, str]:
+        """The mode that can be kept in this language, and why it is not the one asked for."""
+        policy = self._state.policy
+        mode = policy.mode or CitationMode.EXTRACT
+        if mode is CitationMode.EXTRACT:
+            return mode, ""
+        languages = self._languages()
+        if self._lang is Lang.UND or self._lang.value in languages:
+            return mode, ""
+        reason = f"the model does not write {self._lang.value}"
+        return (CitationMode.EXTRACT if policy.free_fallback == "extract" else mode), reason
+
+    def _languages(self) -> tuple[str, ...]:
+        plan: EnginePlan | None = self._runtime.plan
+        if plan is not None:
+            return plan.languages
+        model = self._settings.packs.generator
+        return pack_languages(model) or known_languages(model)
+
+    def _refusal(self, reason: str = "") -> Outcome:
+        words = self._state.policy.refusal_words(self._lang)
+        return self._outcome(AnswerStatus.REFUSED, text=words, reason=reason)
+
+    def _extract(self, reason: str = "") -> Outcome:
+        begun = time.monotonic()
+        limit = self._state.policy.max_sentences or self._settings.generation.max_sentences
+        for claim in extract(self._state.question, self._evidence, max_sentences=limit):
+            self._publish(claim)
+        self._timings["extract"] = _ms(begun)
+        if not self._claims:
+            return self._refusal("no sentence could be quoted")
+        return self._outcome(AnswerStatus.ANSWERED, CitationMode.EXTRACT, reason=reason)
+
+    def _free(self) -> Outcome:
+        begun = time.monotonic()
+        with self._runtime, self._watched():
+            engine = self._runtime.wait_ready(self._deadline, stop=self._stop)
+            self._timings["engine_wait"] = _ms(begun)
+            if self._stop():
+                return self._outcome(AnswerStatus.CANCELLED, CitationMode.FREE)
+            prompt = self._prompt(engine)
+            status, reason = self._stream(engine, prompt)
+        self._timings["generate"] = _ms(begun) - self._timings["engine_wait"]
+        if status is AnswerStatus.ANSWERED and not any(c.text for c in self._claims):
+            return self._extract_instead()
+        return self._outcome(status, CitationMode.FREE, reason=reason)
+
+    def _extract_instead(self) -> Outcome:
+        limit = self._settings.generation.max_sentences
+        for claim in extract(self._state.question, self._evidence, max_sentences=limit):
+            self._publish(claim)
+        why = "no generated sentence was borne out by the evidence"
+        return self._outcome(AnswerStatus.ANSWERED, CitationMode.EXTRACT, reason=why)
+
+    # -- the engine ----------------------------------------------------------------------------
+
+    def _prompt(self, engine: Engine) -> Prompt:
+        plan = engine.planned.plan
+        answer_tokens = self._answer_tokens(plan)
+        return build_prompt(
+            self._state.question,
+            self._evidence,
+            lang=self._lang,
+            budget=plan.max_model_len - answer_tokens,
+            count=engine.count_tokens,
+            summarize=self._state.task == "summarize",
+            history=self._state.history,
+            specials=engine.special_tokens,
+        )
+
+    def _answer_tokens(self, plan: EnginePlan) -> int:
+        wanted = self._state.policy.max_answer_tokens or plan.answer_reserve
+        return min(wanted, plan.max_model_len // 2)
+
+    def _stream(self, engine: Engine, prompt: Prompt) -> tuple[AnswerStatus, str]:
+        request = GenerationRequest(
+            id=f"{self._state.id}-{time.monotonic_ns()}",
+            messages=prompt.messages,
+            max_tokens=self._answer_tokens(engine.planned.plan),
+            deadline=self._deadline,
+            grammar=free_grammar(
+                [e.marker for e in prompt.included],
+                max_sentences=self._state.policy.max_sentences or self._settings.generation.max_sentences,
+            ),
+            priority=_PRIORITY.get(self._state.priority, 0),
+            cache_salt=self._state.tenant_id,
+        )
+        self._cancels.add(self._state.id, lambda: self._abort(engine, request.id))
+        parser, begun = ClaimParser(), time.monotonic()
+        last = Chunk("")
+        try:
+            for chunk in engine.generate(request):
+                if not last.text and chunk.text:
+                    self._timings.setdefault("first_token", _ms(begun))
+                last = chunk
+                self._take(parser.feed(chunk.text), prompt)
+                if self._stop():
+                    engine.cancel(request.id)
+        except Cancelled:
+            return AnswerStatus.CANCELLED, ""
+        except DeadlineExceeded:
+            self._take(parser.close(truncated=True), prompt)
+            return AnswerStatus.INCOMPLETE, "deadline"
+        self._usage = last.usage or Usage()
+        truncated = last.finish_reason == "length"
+        self._take(parser.close(truncated=truncated), prompt)
+        return (AnswerStatus.INCOMPLETE, "token_limit") if truncated else (AnswerStatus.ANSWERED, "")
+
+    def _take(self, events: Sequence[Event], prompt: Prompt) -> None:
+        for event in events:
+            if isinstance(event, TextDelta):
+                self._events.delta(event.claim, event.text)
+            else:
+                self._publish(self._settle(event, prompt))
+
+    def _settle(self, parsed: ParsedClaim, prompt: Prompt) -> Claim:
+        if not parsed.complete:
+            return Claim("", (), Verdict.UNSUPPORTED, "cut_off")
+        return settled(
+            parsed.text,
+            parsed.markers,
+            prompt.included,
+            show_partial=self._state.policy.show_partial,
+            shown=[c.text for c in self._claims if c.text],
+        )
+
+    # -- cancel --------------------------------------------------------------------------------
+
+    def _abort(self, engine: Engine, request_id: str) -> None:
+        self._cancelled = True
+        engine.cancel(request_id)
+
+    def _stop(self) -> bool:
+        """Whether the query was cancelled: by message at once, by its row every two seconds."""
+        now = time.monotonic()
+        if not self._cancelled and now - self._looked >= _LOOK_S:
+            self._looked = now
+            with self._db.read() as session:
+                self._cancelled = repository.cancel_requested(session, self._state.id)
+        return self._cancelled
+
+    @contextmanager
+    def _watched(self) -> Generator[None]:
+        def note() -> None:
+            self._cancelled = True
+
+        self._cancels.add(self._state.id, note)
+        try:
+            yield
+        finally:
+            self._cancels.remove(self._state.id)
+
+    # -- ends ----------------------------------------------------------------------------------
+
+    def _publish(self, claim: Claim) -> None:
+        ordinal = len(self._claims)
+        self._claims.append(claim)
+        CLAIMS.labels(claim.verdict.value).inc()
+        self._events.claim(ordinal, claim, self._by_marker)
+
+    def _outcome(
+        self, status: AnswerStatus, mode: CitationMode | None = None, *, text: str = "", reason: str = ""
+    ) -> Outcome:
+        ANSWERS.labels(status.value, mode.value if mode else "none").inc()
+        self._timings["answer"] = _ms(self._begun)
+        return Outcome(
+            status=status,
+            claims=tuple(self._claims),
+            mode_used=mode,
+            mode_reason=reason,
+            text=text,
+            usage=self._usage,
+            timings_ms=self._timings,
+        )
+
+
+def _ms(begun: float) -> float:
+    return round((time.monotonic() - begun) * 1000, 1)
