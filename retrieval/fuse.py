@@ -110,6 +110,15 @@ def standardized_sum(
     return _ranked(scores, hits)
 
 
+def standardized(values: Sequence[float]) -> list[float]:
+    """(v − mean) / deviation for each value; all 0 when they do not vary."""
+    if not values:
+        return []
+    mean = math.fsum(values) / len(values)
+    deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / len(values))
+    return [(v - mean) / deviation if deviation > 1e-9 else 0.0 for v in values]
+
+
 def _standardize(own: Sequence[Hit], clip: float) -> dict[int, float]:
     values = [hit.score for hit in own]
     if not all(math.isfinite(value) for value in values):

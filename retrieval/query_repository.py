@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, func, literal, or_, select, true
@@ -15,6 +15,8 @@ from core.models import CollectionRow, DocumentRow, EnginePlanRow, PassageRow, Q
 from core.types import DocumentStatus, Lang, Passage, Scope, Span
 from retrieval.filters import Filters, Scalar
 
+MAX_FILTER_DOCUMENTS = 2000
+_KNOWN_LANGS = frozenset(lang.value for lang in Lang)
 _BATCH = 500  # ids per statement, below SQLite's and PostgreSQL's parameter limits
 
 
@@ -122,6 +124,43 @@ def live_passages(
     return found
 
 
+def live_languages(
+    session: Session, scope: Scope, passage_ids: Iterable[int], filters: Filters
+) -> dict[int, Lang]:
+    """The ids among `passage_ids` that this scope and filter may see now, with their languages."""
+    wanted = sorted(set(passage_ids))
+    condition = visible(scope, filters, dialect=session.get_bind().dialect.name)
+    found: dict[int, Lang] = {}
+    for start in range(0, len(wanted), _BATCH):
+        rows = session.execute(
+            select(PassageRow.id, PassageRow.lang)
+            .join(DocumentRow, DocumentRow.id == PassageRow.document_id)
+            .where(PassageRow.id.in_(wanted[start : start + _BATCH]), condition)
+        )
+        found.update((passage_id, _lang(lang)) for passage_id, lang in rows)
+    return found
+
+
+def filtered_document_ids(session: Session, scope: Scope, filters: Filters) -> list[str] | None:
+    """Live documents that the filter lets through, ascending, or None when it does not limit documents.
+
+    The indexes know documents, not tags or fields; at most `MAX_FILTER_DOCUMENTS` ids are given, and None
+    above that: the filter is then applied to what the route found.
+    """
+    document_only = replace(filters, lang=None)
+    if document_only.empty:
+        return None
+    condition = visible(scope, document_only, dialect=session.get_bind().dialect.name)
+    ids = session.scalars(
+        select(DocumentRow.id)
+        .join(PassageRow, (PassageRow.document_id == DocumentRow.id) & (PassageRow.ordinal == 0))
+        .where(condition)
+        .order_by(DocumentRow.id)
+        .limit(MAX_FILTER_DOCUMENTS + 1)
+    ).all()
+    return None if len(ids) > MAX_FILTER_DOCUMENTS else list(ids)
+
+
 def live_passage_ids(session: Session, scope: Scope, filters: Filters, *, limit: int) -> list[int] | None:
     """Ids of all passages that this scope and filter may see, ascending, or None above `limit`."""
     condition = visible(scope, filters, dialect=session.get_bind().dialect.name)
@@ -172,6 +211,10 @@ def _passage(row: PassageRow) -> Passage:
         span=Span(row.start, row.end),
         page=row.page,
         heading_path=tuple(row.heading_path),
-        lang=Lang(row.lang) if row.lang in set(Lang) else Lang.UND,
+        lang=_lang(row.lang),
         text=row.text,
     )
+
+
+def _lang(value: str) -> Lang:
+    return Lang(value) if value in _KNOWN_LANGS else Lang.UND

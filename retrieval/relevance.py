@@ -1,0 +1,72 @@
+"""A question prepared for the rerank, and the calibrated relevance of a passage to it. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from core.types import Lang
+from ingest.fold import search_fold
+from retrieval.language import across
+
+Floats = npt.NDArray[np.float32]
+
+# Logistic fits of (MaxSim, share of the question's terms in the passage) → answerable. Chinese: CMRC 2018
+# and DRCD; English: CLAPNQ; negatives are the best passage once the right one is taken out. AUROC .985,
+# .947 and .890. Across languages no term is shared, so MaxSim stands alone.
+_RELEVANCE: Mapping[Lang, tuple[float, float, float]] = {
+    Lang.ZH: (62.1, 7.1, -55.36),
+    Lang.EN: (45.5, 0.64, -37.87),
+    Lang.UND: (45.5, 0.64, -37.87),
+}
+
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_RUN = re.compile(rf"(?P<han>[{_HAN}]+)|[^\W_{_HAN}]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question prepared for the rerank; `tokens` without prompt and special tokens."""
+
+    text: str
+    lang: Lang
+    tokens: Floats
+    vector: Floats
+    terms: frozenset[str]
+
+
+def terms(text: str) -> frozenset[str]:
+    """Folded words and numbers; Chinese as pairs of adjacent characters."""
+    found: set[str] = set()
+    for match in _RUN.finditer(search_fold(text)):
+        run = match.group()
+        if match.lastgroup == "han" and len(run) > 1:
+            found.update(run[i : i + 2] for i in range(len(run) - 1))
+        else:
+            found.add(run)
+    return frozenset(found)
+
+
+def relevance(question: Question, similarity: float, passage_text: str, passage_lang: Lang) -> float:
+    """Calibrated probability that a passage of this similarity answers the question.
+
+    A question without a single word or digit is answered by nothing: 0.
+    """
+    if not question.terms:
+        return 0.0
+    if across(question.lang, passage_lang):
+        slope, _, offset = _RELEVANCE[Lang.UND]
+        return sigmoid(slope * similarity + offset)
+    slope, by_terms, offset = _RELEVANCE[question.lang]
+    shared = len(question.terms & terms(passage_text)) / len(question.terms)
+    return sigmoid(slope * similarity + by_terms * shared + offset)
+
+
+def sigmoid(x: float) -> float:
+    """1 / (1 + e^-x) without overflow."""
+    return 1.0 / (1.0 + math.exp(-x)) if x >= 0 else math.exp(x) / (1.0 + math.exp(x))

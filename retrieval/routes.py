@@ -1,0 +1,158 @@
+"""The three routes of recall, run in parallel with one deadline (decision 6).
+
+Whatever a route finds is cut down to what the scope and the filters may see before it leaves here. A route
+that fails or is late is reported with its reason and counted; it is never silently dropped, and a query
+whose every route failed is an outage, not an empty answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.errors import TransientError
+from core.metrics import ROUTE_FAILURES, ROUTE_HITS, ROUTE_SECONDS
+from core.retry import classify
+from core.types import Hit, Route
+
+log = logging.getLogger(__name__)
+
+RouteSearch = Callable[[], Sequence[Hit]]
+
+
+@dataclass(frozen=True, slots=True)
+class RouteReport:
+    """How one route fared: `state` is `ok`, `failed` or `late`; `error` is set unless it is `ok`."""
+
+    state: str
+    hits: int
+    ms: float
+    error: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """For the stored trace and the wire."""
+        return {"state": self.state, "hits": self.hits, "ms": round(self.ms, 2), "error": self.error or None}
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """Hits per route (best first, ranks from 1) and a report for every route that was asked."""
+
+    hits: Mapping[Route, Sequence[Hit]]
+    reports: Mapping[Route, RouteReport] = field(default_factory=dict[Route, RouteReport])
+
+
+class RoutePool:
+    """Threads for routes. A route that ran late keeps its thread until it ends, so the pool has spares."""
+
+    def __init__(self, threads: int) -> None:
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="route")
+
+    def recall(self, searches: Mapping[Route, RouteSearch], *, deadline_s: float) -> Recalled:
+        """Run all routes at once and wait for each until the deadline.
+
+        Args:
+            searches: what to run per route; each returns hits, best first.
+            deadline_s: seconds from now, for all routes together.
+
+        Raises:
+            TransientError: every route failed or was late.
+        """
+        start = time.perf_counter()
+        running = {route: self._executor.submit(_timed, search) for route, search in searches.items()}
+        hits: dict[Route, Sequence[Hit]] = {}
+        reports: dict[Route, RouteReport] = {}
+        for route, future in running.items():
+            left = max(0.0, start + deadline_s - time.perf_counter())
+            found, report = _collect(route, future, left, deadline_s)
+            reports[route] = report
+            if found is not None:
+                hits[route] = found
+        if searches and not hits:
+            reasons = "; ".join(f"{route}: {report.error}" for route, report in reports.items())
+            raise TransientError(f"Every route of the search failed ({reasons}).")
+        return Recalled(hits, reports)
+
+
+def _timed(search: RouteSearch) -> tuple[Sequence[Hit], float]:
+    start = time.perf_counter()
+    return search(), (time.perf_counter() - start) * 1000
+
+
+def _collect(
+    route: Route, future: Future[tuple[Sequence[Hit], float]], left_s: float, deadline_s: float
+) -> tuple[Sequence[Hit] | None, RouteReport]:
+    try:
+        found, ms = future.result(timeout=left_s)
+    except FutureTimeout:
+        if not future.done():  # the wait ended, not the route
+            future.cancel()
+            return None, _failure(route, "late", f"no result within {deadline_s * 1000:.0f} ms", deadline_s)
+        return None, _failure(route, "failed", "TimeoutError", deadline_s)
+    except Exception as error:  # any failure of one route is a report, not the query's end
+        log.warning("route_failed", extra={"route": route.value}, exc_info=error)
+        return None, _failure(route, "failed", classify(error).detail, 0.0)
+    ROUTE_SECONDS.labels(route.value).observe(ms / 1000)
+    ROUTE_HITS.labels(route.value).observe(len(found))
+    return found, RouteReport("ok", len(found), ms)
+
+
+def _failure(route: Route, state: str, error: str, seconds: float) -> RouteReport:
+    ROUTE_FAILURES.labels(route.value, state).inc()
+    return RouteReport(state, 0, seconds * 1000, error)
+
+
+def ranked_hits(route: Route, scored: Sequence[tuple[int, float]]) -> list[Hit]:
+    """Hits with ranks from 1: higher score first, ties by passage id; a repeated id counts once."""
+    best: dict[int, float] = {}
+    for passage_id, score in scored:
+        best[passage_id] = max(score, best.get(passage_id, score))
+    order = sorted(best.items(), key=lambda item: (-item[1], item[0]))
+    return [Hit(passage_id, route, rank, score) for rank, (passage_id, score) in enumerate(order, 1)]
+
+
+def search_until_enough(
+    search: Callable[[int], Sequence[tuple[int, float]]],
+    keep: Callable[[Sequence[int]], set[int]],
+    k: int,
+    *,
+    growth: int = 8,
+) -> list[tuple[int, float]]:
+    """The best `k` results that `keep` lets through, widening the search until there are enough.
+
+    A filter that the index does not know is applied to its results; asking for `growth` times more after
+    each try finds the k best visible ones however rare they are.
+
+    Args:
+        search: `search(n)` gives the best n, best first; fewer than n means that there are no more.
+        keep: the ids among the given ones that may be shown.
+        k: results wanted.
+        growth: factor between tries, above 1.
+    """
+    wanted = k
+    while True:
+        found = search(wanted)
+        visible = keep([passage_id for passage_id, _ in found])
+        kept = [(passage_id, score) for passage_id, score in found if passage_id in visible]
+        if len(kept) >= k or len(found) < wanted:
+            return kept[:k]
+        wanted *= growth
+
+
+_pool: RoutePool | None = None
+_pool_lock = threading.Lock()
+
+
+def get_route_pool(threads: int) -> RoutePool:
+    """The process's pool, made on first use."""
+    global _pool
+    with _pool_lock:
+        if _pool is None:
+            _pool = RoutePool(threads)
+        return _pool
