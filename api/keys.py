@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from core.ids import new_id
 from core.models import ApiKeyRow, CollectionRow, TenantRow
 from core.settings import Settings, get_settings
 from core.types import Role, Scope
+
+log = logging.getLogger(__name__)
 
 PREFIX = "geo_"
 MIN_LENGTH = 16  # shorter strings are refused before any lookup
@@ -118,7 +121,7 @@ def revoke(session: Session, scope: Scope, key_id: str) -> ApiKey:
 
     Raises:
         NotFound: unknown, or of another tenant (unless the caller is an operator).
-        Forbidden: the key is stronger than the caller's.
+        Forbidden: the key is stronger than the caller's, or reaches further.
         Conflict: it is the last operator key; nobody could open the global doors any more.
     """
     found = session.execute(
@@ -133,6 +136,9 @@ def revoke(session: Session, scope: Scope, key_id: str) -> ApiKey:
         raise Forbidden(
             f"A key of role {scope.may.value} cannot revoke one of role {row.role}.", key_id=key_id
         )
+    narrower = row.collection_ids is not None and all(map(scope.allows_collection, row.collection_ids))
+    if scope.collection_ids is not None and not narrower:
+        raise Forbidden("A key that is limited to collections cannot revoke one that reaches further.")
     if row.revoked_at is None:
         if row.role == Role.OPERATOR.value and _live_operators(session) == 1:
             raise Conflict("This is the last operator key; make another one first.", key_id=key_id)
@@ -162,6 +168,8 @@ def ensure_bootstrap(db: Database, settings: Settings | None = None) -> str | No
     try:
         with db.write() as session:
             if _live_operators(session) > 0:
+                if given and find_scope(session, plaintext) is None:
+                    log.warning("bootstrap_key_ignored", extra={"why": "an operator key exists already"})
                 return None
             tenant = _tenant_named(session, DEFAULT_TENANT)
             _insert(session, tenant.id, "first operator key", Role.OPERATOR, None, plaintext)

@@ -141,8 +141,12 @@ def get_source(document_id: PathId, scope: Reader, db: Db, version: Version = No
     """The original bytes, as an attachment."""
     with db.read() as session:
         source = ingest.document_source(session, scope, document_id=document_id, version=version)
-    headers = {"Content-Disposition": attachment(source.name), "Content-Security-Policy": SOURCE_CSP}
-    return FileResponse(source.path, media_type=source.media_type, headers=headers)
+    headers = {
+        "Content-Type": source.media_type,  # as a header, else the framework claims UTF-8 for every text
+        "Content-Disposition": attachment(source.name),
+        "Content-Security-Policy": SOURCE_CSP,
+    }
+    return FileResponse(source.path, headers=headers)
 
 
 @router.get("/{document_id}/content")

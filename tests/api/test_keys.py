@@ -130,6 +130,23 @@ def test_limited_admin_makes_only_narrower_keys(client: TestClient, app: FastAPI
     assert limited.post("/v1/admin/keys", json={"name": "x", "collections": ["a"]}).status_code == 201
 
 
+def test_limited_admin_revokes_only_narrower_keys(client: TestClient, app: FastAPI) -> None:
+    client.post("/v1/collections", json={"name": "a"})
+    limited = client_of(app, "admin", collections=["a"])
+    wide = client.post("/v1/admin/keys", json={"name": "wide"}).json()
+    narrow = client.post("/v1/admin/keys", json={"name": "narrow", "collections": ["a"]}).json()
+    assert limited.delete(f"/v1/admin/keys/{wide['id']}").status_code == 403
+    assert limited.delete(f"/v1/admin/keys/{narrow['id']}").status_code == 200
+
+
+def test_bootstrap_key_that_comes_too_late_is_told_of(
+    client: TestClient, configure: Configure, caplog: pytest.LogCaptureFixture
+) -> None:
+    configure(auth__bootstrap_key="another-key-of-enough-length")
+    assert keys.ensure_bootstrap(get_database()) is None
+    assert "bootstrap_key_ignored" in caplog.text
+
+
 def test_use_of_a_key_is_stored(app: FastAPI) -> None:
     with signed_in(app, OPERATOR_KEY) as client:
         client.get("/v1/collections")

@@ -91,6 +91,13 @@ def test_name_survives_upload_and_download(client: TestClient, collection: str, 
     assert source.headers["content-security-policy"].startswith("sandbox")
 
 
+def test_source_keeps_its_type_and_claims_no_charset(client: TestClient, collection: str) -> None:
+    files = {"file": ("page.html", "<p>费用</p>".encode("gb18030"), "text/html")}
+    document = client.post("/v1/documents", files=files, data={"collection": "c"}).json()
+    kind = client.get(document["status_url"] + "/source").headers["content-type"]
+    assert "charset" not in kind
+
+
 @pytest.mark.parametrize("name", ["a\r\nSet-Cookie: x", 'a"b', "a\\b", "\u202etxt.exe", "\x00", "", "。。"])
 def test_no_name_breaks_out_of_its_header(name: str) -> None:
     header = attachment(name)
