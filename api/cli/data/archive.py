@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -72,7 +71,6 @@ def _dump(db: Database, folder: Path) -> dict[str, Any]:
         rows = tables.dump(connection, folder)
         return {
             "format": _FORMAT,
-            "version": version("geo-engine"),
             "revision": migrations.head(),
             "made_at": datetime.now(UTC).isoformat(),
             "rows": rows,
