@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from sqlalchemy import func, select
+
+from core.db import Database
+from core.models import PassageRow
+from core.reaper import reap
+from core.redis_client import get_redis
+from core.settings import get_settings
+from core.types import DocumentStatus, JobStatus
+from core.worker import Task
+from tests.ingest.lifecycle import get, jobs, make_tenants, upload
+
+ROOT = Path(__file__).parents[2]
+SLOW = "".join(f"Line {n} says that pump {n % 97} runs at {n % 1000} rpm.\n\n" for n in range(2_000))
+
+
+@pytest.fixture
+def worker(sqlite_database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[psutil.Process]:
+    """A real ingest worker with leases of two seconds."""
+    monkeypatch.setenv("GEO_WORKER__LEASE_TTL_S", "2")
+    get_settings.cache_clear()
+    process = subprocess.Popen([sys.executable, "-m", "api.cli", "worker", "ingest"], cwd=ROOT)
+    yield psutil.Process(process.pid)
+    process.terminate()
+    process.wait(timeout=30)
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)
+
+
+def loaded_libraries(process: psutil.Process) -> str:
+    return " ".join(m.path for m in process.memory_maps())
+
+
+def test_a_killed_pool_child_loses_no_document(worker: psutil.Process, sqlite_database: Database) -> None:
+    make_tenants(sqlite_database)
+    document = upload(sqlite_database, SLOW, "slow.txt").document
+
+    def job() -> tuple[str, int]:
+        row = jobs(sqlite_database, document.id, Task.NORMALIZE)[0]
+        return row.status, row.attempts
+
+    wait_until(lambda: job() == (JobStatus.RUNNING.value, 1))
+    (child,) = worker.children()
+    assert "libtorch" not in loaded_libraries(worker)  # nothing heavy before the fork
+    os.kill(child.pid, signal.SIGKILL)
+
+    def done() -> bool:
+        reap(sqlite_database, {q: int(get_redis().llen(q)) for q in ("ingest", "index")})
+        return bool(jobs(sqlite_database, document.id, Task.INDEX))
+
+    wait_until(done)
+    assert job() == (JobStatus.DONE.value, 2)
+    seen = get(sqlite_database, document.id)
+    assert (seen.status, seen.stage) == (DocumentStatus.PROCESSING, "index")
+    with sqlite_database.read() as session:
+        total, distinct = session.execute(
+            select(func.count(), func.count(PassageRow.ordinal.distinct()))
+        ).one()
+    assert total == distinct == seen.counts.passages
+    assert "libtorch" not in loaded_libraries(worker)
+
+
+def test_importing_the_tasks_loads_nothing_heavy() -> None:
+    heavy = ("numpy", "torch", "spacy", "jieba", "lxml", "pypdfium2", "tokenizers", "transformers")
+    code = f"import sys, ingest.tasks; print([m for m in {heavy!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
