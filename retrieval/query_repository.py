@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, func, literal, or_, select, true
+from sqlalchemy import ColumnElement, and_, delete, exists, func, literal, or_, select, true, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import Session
 
+from core.db import affected, utcnow
 from core.errors import NotFound
-from core.models import CollectionRow, DocumentRow, EnginePlanRow, PassageRow, QueryRow
-from core.types import DocumentStatus, Lang, Passage, Scope, Span
+from core.models import CollectionRow, DocumentRow, EnginePlanRow, EvidenceRow, PassageRow, QueryRow
+from core.types import AnswerStatus, DocumentStatus, Evidence, Lang, Passage, Scope, Span
 from retrieval.filters import Filters, Scalar
 
+_OPEN = (AnswerStatus.QUEUED.value, AnswerStatus.RUNNING.value)
 MAX_FILTER_DOCUMENTS = 2000
 _KNOWN_LANGS = frozenset(lang.value for lang in Lang)
 _BATCH = 500  # ids per statement, below SQLite's and PostgreSQL's parameter limits
@@ -194,6 +197,57 @@ def get_query(session: Session, query_id: str) -> StoredQuery:
         policy=row.policy,
         status=row.status,
         cancel_requested=row.cancel_requested,
+    )
+
+
+def lock_query(session: Session, query_id: str) -> StoredQuery:
+    """The query read for update inside the transaction that ends the stage."""
+    session.get(QueryRow, query_id, with_for_update=True, populate_existing=True)
+    return get_query(session, query_id)
+
+
+def end_query(session: Session, query_id: str, status: AnswerStatus) -> bool:
+    """Set a terminal status unless the query already has one; returns whether it was set."""
+    done = session.execute(
+        update(QueryRow)
+        .where(QueryRow.id == query_id, QueryRow.status.in_(_OPEN))
+        .values(status=status.value, finished_at=utcnow())
+    )
+    return affected(done) == 1
+
+
+def store_ranking(
+    session: Session,
+    query_id: str,
+    *,
+    status: AnswerStatus,
+    trace: Mapping[str, Any],
+    timings_ms: Mapping[str, float],
+    generation: int | None,
+    evidence: Sequence[Evidence],
+    finished_at: datetime | None,
+) -> None:
+    """Write what the rerank stage found; a second run replaces the first one's evidence."""
+    row = session.get_one(QueryRow, query_id)
+    row.status = status.value
+    row.trace = {**row.trace, **trace}
+    row.timings_ms = {**row.timings_ms, **timings_ms}
+    row.index_generation = generation
+    row.finished_at = finished_at
+    session.execute(delete(EvidenceRow).where(EvidenceRow.query_id == query_id))
+    session.add_all(
+        EvidenceRow(
+            query_id=query_id,
+            marker=e.marker,
+            passage_id=e.passage.id,
+            document_id=e.passage.document_id,
+            version=e.passage.version,
+            score=e.score,
+            routes=[{"route": h.route.value, "rank": h.rank, "score": h.score} for h in e.routes],
+            sentences=[{"start": s.span.start, "end": s.span.end, "score": s.score} for s in e.sentences],
+            collapsed=e.collapsed,
+        )
+        for e in evidence
     )
 
 

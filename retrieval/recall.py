@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 from core.db import Database
 from core.settings import RetrievalSettings, get_settings
@@ -21,6 +21,7 @@ from retrieval.query_repository import (
     StoredPassage,
     filtered_document_ids,
     live_languages,
+    live_passage_ids,
     live_passages,
 )
 from retrieval.relevance import Floats, Question, terms
@@ -30,42 +31,48 @@ from retrieval.routes import Recalled, RouteSearch, get_route_pool, ranked_hits,
 # Chosen on CMRC 2018, DRCD and CLAPNQ (recall@1, nDCG@10): a lexical weight of 0.75 is within .003 of the
 # best on each, 1.0 loses .004 on CLAPNQ. The entity route names a topic, not an answer, so it only nudges.
 ROUTE_WEIGHTS: Mapping[Route, float] = {Route.DENSE: 1.0, Route.LEXICAL: 0.75, Route.ENTITY: 0.2}
+MAX_FILTER_PASSAGES = 20_000  # a filter that leaves more is applied to what the route found
 _TOKEN_CACHE_BYTES = 128 << 20  # about 1,000 passages of 160 tokens at 384 dimensions
 _ROUTE_SPARES = 2  # threads per route and query thread, so that late routes do not starve the next query
 
 
-class DenseReader(Protocol):
+class DenseIndex(Protocol):
     """What the dense route needs of the vector tiers."""
 
     def search(
-        self, vector: Floats, k: int, *, scope: Scope, document_ids: Sequence[str] | None
-    ) -> tuple[Sequence[tuple[int, float]], int]:
-        """The best `k` (passage id, cosine), best first, and the generation that was searched."""
+        self, vector: Floats, k: int, scope: Scope, *, passage_ids: Sequence[int] | None = None
+    ) -> list[tuple[int, float]]:
+        """The best `k` (passage id, cosine) of the scope, best first."""
         ...
 
 
-class LexicalSearch(Protocol):
+class LexicalIndex(Protocol):
     """What the lexical route needs of the lexical index."""
 
     def search(
-        self,
-        question: str,
-        k: int,
-        *,
-        tenant_id: str,
-        collection_ids: Sequence[str] | None,
-        document_ids: Sequence[str] | None = None,
+        self, question: str, k: int, scope: Scope, *, document_ids: Sequence[str] | None = None
     ) -> list[tuple[int, float]]:
-        """The best `k` (passage id, BM25), best first."""
+        """The best `k` (passage id, BM25) of the scope, best first."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Readers:
-    """The open indexes of this process; made by `open_readers` in the worker."""
+class Snapshot(Protocol):
+    """One published generation of both indexes (`retrieval.tiers.IndexSnapshot`)."""
 
-    dense: DenseReader
-    lexical: LexicalSearch
+    @property
+    def generation(self) -> int:
+        """Number of the generation."""
+        ...
+
+    @property
+    def hot(self) -> DenseIndex:
+        """The vectors."""
+        ...
+
+    @property
+    def lexical(self) -> LexicalIndex:
+        """The words."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +99,7 @@ class Ranking:
     question: Question
     ranked: tuple[Ranked, ...]
     recalled: Recalled
-    generation: int | None
+    generation: int
     timings_ms: dict[str, float] = field(default_factory=dict[str, float])
 
 
@@ -119,19 +126,19 @@ class _LazyQuestion:
     """The encoded question, made once by whichever thread needs it first."""
 
     def __init__(self, text: str) -> None:
-        self._text, self._lock = text, threading.Lock()
+        self.text, self._lock = text, threading.Lock()
         self._made: Question | None = None
 
     def get(self) -> Question:
         with self._lock:
             if self._made is None:
-                self._made = prepare_question(self._text)
+                self._made = prepare_question(self.text)
             return self._made
 
 
 def rank(
     db: Database,
-    readers: Readers,
+    index: Snapshot,
     scope: Scope,
     *,
     text: str,
@@ -143,7 +150,7 @@ def rank(
 
     Args:
         db: for short reads; none is open while the encoder works.
-        readers: the open indexes.
+        index: one snapshot, so that both routes see the same generation.
         scope: tenant and collections; an empty one finds nothing.
         text: the question.
         filters: applied inside every route.
@@ -155,8 +162,8 @@ def rank(
     """
     s = settings or get_settings().retrieval
     watch = _Stopwatch()
-    question, generation = _LazyQuestion(text), _Generation()
-    searches = _searches(db, readers, scope, question, filters, max(s.route_k, 4 * wanted), generation, text)
+    question = _LazyQuestion(text)
+    searches = _searches(db, index, scope, question, filters, max(s.route_k, 4 * wanted))
     threads = get_settings().worker.retrieval_threads * len(searches) * _ROUTE_SPARES
     recalled = get_route_pool(threads).recall(searches, deadline_s=s.route_deadline_ms / 1000)
     watch.lap("routes")
@@ -182,7 +189,7 @@ def rank(
         Ranked(known[i], by_id[i], score, scored[i].relevance if i in scored else 0.0, scored.get(i))
         for i, score in order
     )
-    return Ranking(question.get(), ranked, recalled, generation.value, watch.laps)
+    return Ranking(question.get(), ranked, recalled, index.generation, watch.laps)
 
 
 def fuse(text: str, recalled: Recalled, langs: Mapping[int, Lang]) -> list[Fused]:
@@ -200,50 +207,38 @@ def fuse(text: str, recalled: Recalled, langs: Mapping[int, Lang]) -> list[Fused
 
 
 def _searches(
-    db: Database,
-    readers: Readers,
-    scope: Scope,
-    question: _LazyQuestion,
-    filters: Filters,
-    k: int,
-    generation: _Generation,
-    text: str,
+    db: Database, index: Snapshot, scope: Scope, question: _LazyQuestion, filters: Filters, k: int
 ) -> dict[Route, RouteSearch]:
-    def filtered(search: Callable[[int, Sequence[str] | None], Sequence[tuple[int, float]]]) -> Any:
+    def keep(ids: Sequence[int]) -> set[int]:
         with db.read() as session:
-            documents = filtered_document_ids(session, scope, filters)
-
-        def keep(ids: Sequence[int]) -> set[int]:
-            with db.read() as session:
-                return set(live_languages(session, scope, ids, filters))
-
-        return search_until_enough(lambda n: search(n, documents), keep, k)
+            return set(live_languages(session, scope, ids, filters))
 
     def dense() -> Sequence[Hit]:
-        def search(n: int, documents: Sequence[str] | None) -> Sequence[tuple[int, float]]:
-            found, generation.value = readers.dense.search(
-                question.get().vector, n, scope=scope, document_ids=documents
-            )
-            return found
-
-        return ranked_hits(Route.DENSE, filtered(search))
+        passages: list[int] | None = None
+        if not filters.empty:
+            with db.read() as session:
+                passages = live_passage_ids(session, scope, filters, limit=MAX_FILTER_PASSAGES)
+        vector = question.get().vector
+        found = search_until_enough(
+            lambda n: index.hot.search(vector, n, scope, passage_ids=passages), keep, k
+        )
+        return ranked_hits(Route.DENSE, found)
 
     def lexical() -> Sequence[Hit]:
-        def search(n: int, documents: Sequence[str] | None) -> Sequence[tuple[int, float]]:
-            return readers.lexical.search(
-                text,
-                n,
-                tenant_id=scope.tenant_id,
-                collection_ids=scope.collection_ids,
-                document_ids=documents,
-            )
-
-        return ranked_hits(Route.LEXICAL, filtered(search))
+        documents: list[str] | None = None
+        if not filters.empty:
+            with db.read() as session:
+                documents = filtered_document_ids(session, scope, filters)
+        found = search_until_enough(
+            lambda n: index.lexical.search(question.text, n, scope, document_ids=documents), keep, k
+        )
+        return ranked_hits(Route.LEXICAL, found)
 
     def entity() -> Sequence[Hit]:
         with db.read() as session:
-            entities = entities_in(text, catalogue_of(session, scope.tenant_id))
-            return ranked_hits(Route.ENTITY, mentioning_passages(session, scope, filters, entities, limit=k))
+            entities = entities_in(question.text, catalogue_of(session, scope.tenant_id))
+            found = mentioning_passages(session, scope, filters, entities, limit=k)
+        return ranked_hits(Route.ENTITY, found)
 
     return {Route.DENSE: dense, Route.LEXICAL: lexical, Route.ENTITY: entity}
 
@@ -254,13 +249,6 @@ def _ids(recalled: Recalled) -> set[int]:
 
 def _encode(texts: Sequence[str]) -> Sequence[TokenVectors]:
     return get_encoder().encode_tokens_at(texts, "passage")
-
-
-@dataclass(slots=True)
-class _Generation:
-    """The index generation that the dense route saw."""
-
-    value: int | None = None
 
 
 class _Stopwatch:

@@ -1,0 +1,162 @@
+"""Late interaction against plain loops, the time budget, the final order, sentences and relevance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.types import Lang
+from ingest.encode import TokenVectors
+from retrieval.relevance import Question, relevance, terms
+from retrieval.rerank import BATCH, TokenCache, best_matches, final_order, maxsim, score_head
+from retrieval.sentence_scores import score_sentences
+
+rng = np.random.default_rng(7)
+
+
+def unit(rows: int, dimension: int = 8) -> np.ndarray:
+    made = rng.standard_normal((rows, dimension)).astype(np.float32)
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def question(
+    text: str = "水泵多久保养一次？", lang: Lang = Lang.ZH, tokens: np.ndarray | None = None
+) -> Question:
+    vectors = unit(4) if tokens is None else tokens
+    return Question(text, lang, vectors, vectors.mean(axis=0), terms(text))
+
+
+def tokens_of(text: str) -> TokenVectors:
+    """One token per character with a direction of its own, so that equal characters match with cosine 1."""
+    vectors = np.stack([_direction(c) for c in text])
+    offsets = np.array([[i, i + 1] for i in range(len(text))], np.int32)
+    return TokenVectors(vectors, offsets)
+
+
+def _direction(character: str) -> np.ndarray:
+    made = np.random.default_rng(ord(character)).standard_normal(64).astype(np.float32)
+    return made / np.linalg.norm(made)
+
+
+@pytest.mark.parametrize(("q", "p"), [(1, 1), (1, 9), (7, 1), (5, 13)])
+def test_maxsim_equals_its_loop(q: int, p: int) -> None:
+    a, b = unit(q), unit(p)
+    loop = [max(float(np.dot(x, y)) for y in b) for x in a]
+    assert np.allclose(best_matches(a, b), loop, atol=1e-6)
+    assert maxsim(a, b) == pytest.approx(sum(loop) / q, abs=1e-6)
+
+
+def test_a_text_without_tokens_is_similar_to_nothing() -> None:
+    assert maxsim(unit(3), np.empty((0, 8), np.float32)) == 0.0
+    assert maxsim(np.empty((0, 8), np.float32), unit(3)) == 0.0
+
+
+class Encoder:
+    """Encodes with the character directions and takes a second per call on a clock of its own."""
+
+    def __init__(self) -> None:
+        self.now, self.texts = 0.0, list[str]()
+
+    def encode(self, texts: Sequence[str]) -> list[TokenVectors]:
+        self.now += 1.0
+        self.texts += texts
+        return [tokens_of(text) for text in texts]
+
+    def clock(self) -> float:
+        return self.now
+
+
+HEAD = [(i, f"passage number {i}", Lang.EN) for i in range(1, 21)]
+
+
+def test_a_spent_budget_is_overrun_by_at_most_one_batch() -> None:
+    encoder, asked = Encoder(), question("passage", Lang.EN, tokens_of("passage").vectors)
+    scored = score_head(
+        asked, HEAD, encode=encoder.encode, cache=TokenCache(1 << 20), budget_s=1.5, clock=encoder.clock
+    )
+    assert [s.passage_id for s in scored] == list(range(1, 2 * BATCH + 1))
+    assert encoder.now == 2.0
+
+
+def test_cached_passages_are_scored_alike_and_cost_nothing() -> None:
+    encoder, cache = Encoder(), TokenCache(1 << 20)
+    asked = question("passage", Lang.EN, tokens_of("passage").vectors)
+    first = score_head(asked, HEAD, encode=encoder.encode, cache=cache, budget_s=99, clock=encoder.clock)
+    calls = len(encoder.texts)
+    again = score_head(asked, HEAD, encode=encoder.encode, cache=cache, budget_s=0, clock=encoder.clock)
+    assert len(encoder.texts) == calls == len(HEAD)
+    assert [s.maxsim for s in again] == pytest.approx([s.maxsim for s in first], abs=2e-3)
+
+
+def test_the_cache_stays_below_its_bound_and_drops_the_oldest() -> None:
+    one = TokenVectors(unit(4), np.zeros((4, 2), np.int32))
+    size = 4 * 8 * 2 + 4 * 2 * 4
+    cache = TokenCache(2 * size)
+    for passage_id in (1, 2):
+        cache.put(passage_id, one)
+    assert cache.get(1) is not None
+    cache.put(3, one)
+    assert cache.get(2) is None
+    assert cache.get(1) is not None
+    assert cache.get(3) is not None
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.floats(-5, 5)), max_size=15, unique_by=lambda t: t[0]),
+    st.integers(0, 15),
+)
+def test_what_was_not_reranked_never_overtakes_what_was(fused: list[tuple[int, float]], head: int) -> None:
+    fused = sorted(fused, key=lambda t: (-t[1], t[0]))
+    maxsims = {passage_id: (passage_id * 37 % 11) / 11 for passage_id, _ in fused[:head]}
+    order = final_order(fused, maxsims)
+    assert {i for i, _ in order} == {i for i, _ in fused}
+    assert {i for i, _ in order[: len(maxsims)]} == set(maxsims)
+    assert [i for i, _ in order[len(maxsims) :]] == [i for i, _ in fused[len(maxsims) :]]
+    assert [s for _, s in order] == sorted((s for _, s in order), reverse=True)
+
+
+def test_a_clear_late_interaction_winner_comes_first() -> None:
+    fused = [(1, 2.0), (2, 1.9), (3, 1.8), (4, -3.0)]
+    assert final_order(fused, {1: 0.80, 2: 0.80, 3: 0.93, 4: 0.79})[0][0] == 3
+
+
+def test_the_sentence_that_answers_scores_highest() -> None:
+    text = "水泵位于东门。水泵每六个月保养一次。值班室在地下。"
+    asked = question("水泵多久保养一次？", Lang.ZH, tokens_of("水泵多久保养一次").vectors)
+    (scored,) = score_sentences(asked, [(text, tokens_of(text), 100)])
+    assert [(s.span.start, s.span.end) for s in scored] == [(100, 107), (107, 118), (118, 125)]
+    assert all(0 <= s.score <= 1 for s in scored)
+    assert max(scored, key=lambda s: s.score).span.start == 107
+
+
+def test_a_question_for_a_number_prefers_a_sentence_with_a_new_number() -> None:
+    text = "Pump 7 was painted. Pump 7 weighs 40 kg."
+    asked = question("How much does pump 7 weigh?", Lang.EN, tokens_of("pump 7").vectors)
+    (scored,) = score_sentences(asked, [(text, tokens_of(text), 0)])
+    assert scored[1].score > scored[0].score
+
+
+def test_no_evidence_has_no_sentences() -> None:
+    assert score_sentences(question(), []) == []
+
+
+def test_relevance_grows_with_similarity_and_shared_terms() -> None:
+    asked = question()
+    near, far = "水泵每六个月保养一次。", "食堂的开放时间。"
+    assert relevance(asked, 0.92, near, Lang.ZH) > relevance(asked, 0.85, near, Lang.ZH)
+    assert relevance(asked, 0.88, near, Lang.ZH) > relevance(asked, 0.88, far, Lang.ZH)
+    assert 0 <= relevance(asked, -1.0, far, Lang.ZH) <= relevance(asked, 1.0, near, Lang.ZH) <= 1
+
+
+def test_a_question_without_words_is_answered_by_nothing() -> None:
+    asked = question("🙂🙂🙂？！", Lang.UND)
+    assert relevance(asked, 1.0, "anything", Lang.EN) == 0.0
+
+
+def test_terms_are_folded_words_and_character_pairs() -> None:
+    assert terms("ＸＹ 水泵房 a") == {"xy", "水泵", "泵房", "a"}
+    assert terms("水") == {"水"}

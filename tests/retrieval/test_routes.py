@@ -1,0 +1,102 @@
+"""Routes under a deadline: failures are reported, an outage is not an empty answer, filters never starve."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from core.errors import TransientError
+from core.metrics import ROUTE_FAILURES
+from core.types import Hit, Route
+from retrieval.routes import RoutePool, ranked_hits, search_until_enough
+
+
+@pytest.fixture
+def pool() -> RoutePool:
+    return RoutePool(6)
+
+
+def hits(route: Route, *ids: int) -> list[Hit]:
+    return [Hit(i, route, rank, 1.0 / rank) for rank, i in enumerate(ids, 1)]
+
+
+def failures(route: Route, why: str) -> float:
+    return ROUTE_FAILURES.labels(route.value, why)._value.get()
+
+
+def test_every_route_is_heard_and_reported(pool: RoutePool) -> None:
+    recalled = pool.recall(
+        {Route.DENSE: lambda: hits(Route.DENSE, 1, 2), Route.LEXICAL: lambda: []}, deadline_s=5
+    )
+    assert [h.passage_id for h in recalled.hits[Route.DENSE]] == [1, 2]
+    assert recalled.reports[Route.LEXICAL].state == "ok"
+    assert recalled.reports[Route.LEXICAL].hits == 0
+
+
+def test_a_dead_route_is_reported_and_counted_and_the_others_answer(pool: RoutePool) -> None:
+    def dead() -> Sequence[Hit]:
+        raise OSError("segment file is gone")
+
+    before = failures(Route.DENSE, "failed")
+    recalled = pool.recall({Route.DENSE: dead, Route.LEXICAL: lambda: hits(Route.LEXICAL, 3)}, deadline_s=5)
+    assert Route.DENSE not in recalled.hits
+    assert recalled.reports[Route.DENSE].state == "failed"
+    assert "segment file is gone" in recalled.reports[Route.DENSE].error
+    assert [h.passage_id for h in recalled.hits[Route.LEXICAL]] == [3]
+    assert failures(Route.DENSE, "failed") == before + 1
+
+
+def test_a_late_route_is_left_behind_at_the_deadline(pool: RoutePool) -> None:
+    release = threading.Event()
+
+    def late() -> Sequence[Hit]:
+        release.wait(10)
+        return hits(Route.DENSE, 1)
+
+    before, start = failures(Route.DENSE, "late"), time.perf_counter()
+    recalled = pool.recall({Route.DENSE: late, Route.LEXICAL: lambda: hits(Route.LEXICAL, 3)}, deadline_s=0.2)
+    assert time.perf_counter() - start < 2
+    release.set()
+    assert recalled.reports[Route.DENSE].state == "late"
+    assert Route.DENSE not in recalled.hits
+    assert failures(Route.DENSE, "late") == before + 1
+
+
+def test_all_routes_dead_is_an_outage_that_names_them(pool: RoutePool) -> None:
+    def dead() -> Sequence[Hit]:
+        raise RuntimeError("no index")
+
+    with pytest.raises(TransientError, match=r"dense: .*no index.*lexical: .*no index"):
+        pool.recall({Route.DENSE: dead, Route.LEXICAL: dead}, deadline_s=5)
+
+
+def test_ranks_follow_scores_ties_follow_ids_and_repeats_count_once() -> None:
+    ranked = ranked_hits(Route.DENSE, [(7, 0.5), (3, 0.9), (5, 0.5), (3, 0.4)])
+    assert [(h.passage_id, h.rank, h.score) for h in ranked] == [(3, 1, 0.9), (5, 2, 0.5), (7, 3, 0.5)]
+
+
+def test_a_rare_visible_passage_is_found_however_many_hidden_ones_rank_above_it() -> None:
+    everything = [(i, 1.0 / (i + 1)) for i in range(1000)]
+    asked: list[int] = []
+
+    def search(n: int) -> list[tuple[int, float]]:
+        asked.append(n)
+        return everything[:n]
+
+    found = search_until_enough(search, lambda ids: {990, 995} & set(ids), 5)
+    assert [i for i, _ in found] == [990, 995]
+    assert asked == [5, 40, 320, 2560]
+
+
+def test_an_unfiltered_search_asks_once() -> None:
+    asked: list[int] = []
+
+    def search(n: int) -> list[tuple[int, float]]:
+        asked.append(n)
+        return [(i, 1.0) for i in range(n)]
+
+    assert len(search_until_enough(search, set, 5)) == 5
+    assert asked == [5]
