@@ -13,7 +13,9 @@ from pathlib import Path
 import anyio.to_thread
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.routing import Match, Mount
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from api import keys
 from api.auth import Authentication, drain_used
@@ -60,8 +62,20 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.include_router(router)
     publish_schema(app)
     if (_CONSOLE / "index.html").is_file():
-        app.mount("/", StaticFiles(directory=_CONSOLE, html=True), name="console")
+        app.router.routes.append(
+            _ConsoleMount("/", StaticFiles(directory=_CONSOLE, html=True), name="console")
+        )
     return app
+
+
+class _ConsoleMount(Mount):
+    """The console takes every path but the doors', whose wrong methods and typos stay theirs to answer."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match outside `/v1/`."""
+        if scope["path"].startswith("/v1/"):
+            return Match.NONE, {}
+        return super().matches(scope)
 
 
 def doors(app: FastAPI) -> list[APIRoute]:

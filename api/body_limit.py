@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 
 from starlette.exceptions import HTTPException
@@ -13,6 +14,7 @@ from core.settings import ApiSettings
 
 FRAMING_BYTES = 64 * 1024  # multipart boundaries, part headers and the small fields beside the file
 _IDLE_S = 60.0  # a client that sends nothing for this long gives its connection up
+_LINGER_S = 2.0  # bytes that still come after our answer are dropped for so long
 _UPLOADS = re.compile(r"/v1/(documents(/[^/]+)?|entities/import)")
 
 
@@ -35,14 +37,16 @@ class BodyLimit:
             await self.app(scope, receive, send)
             return
         cap = self.cap(scope)
-        declared = dict(scope["headers"]).get(b"content-length", b"")
-        if declared.isdigit() and int(declared) > cap:
-            await _refusal(cap)(scope, receive, send)
-            return
-        seen, complete = 0, False
+        headers = dict(scope["headers"])
+        declared = headers.get(b"content-length", b"")
+        too_long = declared.isdigit() and int(declared) > cap
+        has_body = declared not in (b"", b"0") or b"transfer-encoding" in headers
+        asks_first = b"expect" in headers
+        seen, complete = 0, not has_body
 
         async def receive_capped() -> Message:
-            nonlocal seen, complete
+            nonlocal seen, complete, asks_first
+            asks_first = False
             if complete:
                 return await receive()  # only a disconnect can follow, and it may take as long as it likes
             try:
@@ -55,7 +59,33 @@ class BodyLimit:
             complete = not message.get("more_body", False)
             return message
 
-        await self.app(scope, receive_capped, send)
+        async def send_and_linger(message: Message) -> None:
+            """Let a client that is still sending read our answer before the connection goes.
+
+            Closing a socket with unread bytes resets it, and the answer is lost on the way. A client that
+            waits for `100 Continue` is not sending.
+            """
+            last = message["type"] == "http.response.body" and not message.get("more_body", False)
+            if not last or complete or asks_first:
+                await send(message)
+                return
+            await send({**message, "more_body": True})
+            await _drain(receive)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+        if too_long:
+            await _refusal(cap)(scope, receive, send_and_linger)
+        else:
+            await self.app(scope, receive_capped, send_and_linger)
+
+
+async def _drain(receive: Receive) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_S):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                    return
 
 
 def _detail(cap: int) -> str:

@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from core.errors import GeoError
+from core.errors import GeoError, TooLarge
 from core.logs import request_id
 from core.retry import classify
 
@@ -82,7 +82,7 @@ def _on_geo_error(_request: Request, error: Exception) -> Response:
 
 def _on_http_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    title = HTTPStatus(error.status_code).phrase
+    title = TooLarge.title if error.status_code == 413 else HTTPStatus(error.status_code).phrase
     code = _CODES.get(error.status_code, title.lower().replace(" ", "_").replace("-", "_"))
     detail = error.detail if error.detail and error.detail != title else _hint(error.status_code, title)
     return Problem(error.status_code, code, title, detail, headers=error.headers)

@@ -13,7 +13,6 @@ import redis.exceptions
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
-from core.canary import last_seen
 from core.db import Database
 from core.errors import GeoError
 from core.models import TierRow
@@ -95,6 +94,8 @@ def _redis(client: redis.Redis) -> Check:
 
 
 def _workers(client: redis.Redis, stall_after_s: float) -> dict[str, WorkerState]:
+    from core.canary import last_seen  # its tasks bind to the settings of the moment it is imported
+
     states: dict[str, WorkerState] = {}
     for name in WORKERS:
         seen = last_seen(client, name)

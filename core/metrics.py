@@ -21,10 +21,14 @@ ROUTE_HITS = Histogram(
 )
 ANSWERS = Counter("geo_answers_total", "Answers by status and mode", ["status", "mode"])
 CLAIMS = Counter("geo_claims_total", "Claims by verdict", ["verdict"])
-INDEX_GENERATION = Gauge("geo_index_generation", "Generation served by this process", ["tier"])
-INDEX_VECTORS = Gauge("geo_index_vectors", "Live vectors", ["tier"])
-TIER_REFUSED = Gauge("geo_tier_refused", "1 while a damaged tier is refused", ["tier"])
-KV_USED_SHARE = Gauge("geo_kv_used_share", "Share of KV blocks in use")
+INDEX_GENERATION = Gauge(
+    "geo_index_generation", "Generation served by this process", ["tier"], multiprocess_mode="mostrecent"
+)
+INDEX_VECTORS = Gauge("geo_index_vectors", "Live vectors", ["tier"], multiprocess_mode="mostrecent")
+TIER_REFUSED = Gauge(
+    "geo_tier_refused", "1 while a damaged tier is refused", ["tier"], multiprocess_mode="mostrecent"
+)
+KV_USED_SHARE = Gauge("geo_kv_used_share", "Share of KV blocks in use", multiprocess_mode="mostrecent")
 REQUESTS = Counter("geo_http_requests_total", "HTTP requests", ["method", "path", "status"])
 REQUEST_SECONDS = Histogram("geo_http_request_seconds", "HTTP time to the response's end", ["method", "path"])
 RATE_LIMIT_SKIPPED = Counter("geo_rate_limit_skipped_total", "Requests let through because Redis was away")

@@ -74,7 +74,7 @@ class Catalogue:
 
     Attributes:
         pins: folded alias → entity id, by a person's decision.
-        splits: (entity id, document id) → the entity that stands for it in that document.
+        splits: (entity id, document id) → what its names mean in that document, by a person's decision.
     """
 
     entities: Mapping[str, CatalogueEntity]

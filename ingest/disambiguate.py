@@ -101,12 +101,14 @@ def _resolve(
     pinned = next((c for c in options if c.pinned), None)
     if pinned is not None:
         return _linked(mention, pinned.entity.id, 0.99, "override=pinned" + _via(pinned))
+    for candidate in options:
+        decided = catalogue.splits.get((candidate.entity.id, document_id))
+        if decided in catalogue.entities:
+            origin = "" if decided == candidate.entity.id else f";split_from={candidate.entity.id}"
+            return _linked(mention, decided, 0.99, "override=split" + origin)
     chosen, score, reason = _best(mention, options, context, certain, similarity)
     if chosen is None:
         return _linked(mention, None, score, reason)
-    split = catalogue.splits.get((chosen.entity.id, document_id))
-    if split is not None and split in catalogue.entities:
-        return _linked(mention, split, 0.99, f"override=split;{reason};split_from={chosen.entity.id}")
     if score < threshold:
         return _linked(mention, None, score, f"nil=below_threshold;{reason}")
     return _linked(mention, chosen.entity.id, score, reason + _via(chosen))

@@ -125,7 +125,8 @@ def split_entity(
 ) -> Entity:
     """Make a second entity out of the mentions in `document_ids`; returns the new one.
 
-    Both keep the aliases; in those documents the name means the new entity from now on.
+    In those documents the name means the new entity from now on; in the other documents that name it now it
+    goes on meaning the old one. Both have the aliases, so in later documents the text decides, or neither.
 
     Raises:
         InvalidInput: no documents given.
@@ -149,7 +150,10 @@ def split_entity(
     for alias in store.entity_values(session, scope, [row])[0].aliases:
         store.add_alias(session, new, alias)
     store.move_mentions(session, scope.tenant_id, row.id, new.id, f"split_from={row.id}", document_ids=ids)
-    store.add_event(session, scope, row.id, SPLIT, {"entity_id": new.id, "document_ids": ids})
+    kept = store.documents_naming(session, scope.tenant_id, row.id)
+    store.add_event(
+        session, scope, row.id, SPLIT, {"entity_id": new.id, "document_ids": ids, "kept_document_ids": kept}
+    )
     return _value(session, scope, new)
 
 

@@ -236,6 +236,17 @@ def move_mentions_back(session: Session, tenant_id: str, holder: str | None, ori
     )
 
 
+def documents_naming(session: Session, tenant_id: str, entity_id: str) -> list[str]:
+    """Ids of the documents with a mention of the entity."""
+    return list(
+        session.scalars(
+            select(MentionRow.document_id)
+            .where(MentionRow.tenant_id == tenant_id, MentionRow.entity_id == entity_id)
+            .distinct()
+        )
+    )
+
+
 def mentions_named(session: Session, tenant_id: str, alias: str) -> list[MentionRow]:
     """Mentions whose surface folds like `alias`."""
     rows = session.scalars(
@@ -283,9 +294,12 @@ def load_catalogue(session: Session, tenant_id: str) -> Catalogue:
         if event.action == "pin_alias":
             pins[alias_key(event.payload["alias"])] = target.get(event.entity_id) or event.entity_id
             continue
-        for document_id in event.payload["document_ids"]:
-            new = event.payload["entity_id"]
-            splits[event.entity_id, document_id] = target.get(new) or new
+        for ids, entity_id in (
+            (event.payload["kept_document_ids"], event.entity_id),
+            (event.payload["document_ids"], event.payload["entity_id"]),
+        ):
+            final = target.get(entity_id) or entity_id
+            splits.update({(event.entity_id, document_id): final for document_id in ids})
     return Catalogue.build(
         (CatalogueEntity(r.id, r.type, r.name, r.description) for r in rows if r.merged_into is None),
         (

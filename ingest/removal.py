@@ -59,19 +59,42 @@ def erase_from_answers(session: Session, document_id: str) -> list[str]:
         The ids of the queries touched.
     """
     query_ids = mark_stale(session, document_id)
-    if not query_ids:
-        return []
+    if query_ids:
+        _erase(session, query_ids, {document_id})
+    return query_ids
+
+
+def erase_deleted_sources(session: Session, query_id: str) -> None:
+    """For an answer that has just been written: erase what it says from documents deleted meanwhile."""
+    cited = set(session.scalars(select(EvidenceRow.document_id).where(EvidenceRow.query_id == query_id)))
+    present = set(
+        session.scalars(
+            select(DocumentRow.id).where(
+                DocumentRow.id.in_(cited), DocumentRow.status != DocumentStatus.DELETING.value
+            )
+        )
+    )
+    if cited - present:
+        query = session.get_one(QueryRow, query_id)
+        query.stale_since = query.stale_since or utcnow()
+        _erase(session, [query_id], cited - present)
+
+
+def _erase(session: Session, query_ids: list[str], document_ids: set[str]) -> None:
     for claim in session.scalars(select(ClaimRow).where(ClaimRow.query_id.in_(query_ids))):
-        if any(c.get("document_id") == document_id for c in claim.citations):
+        if any(c.get("document_id") in document_ids for c in claim.citations):
             claim.text, claim.erased = "", True
             claim.citations = [
-                _without_quote(c) if c.get("document_id") == document_id else c for c in claim.citations
+                _without_quote(c) if c.get("document_id") in document_ids else c for c in claim.citations
             ]
-    for evidence in session.scalars(select(EvidenceRow).where(EvidenceRow.document_id == document_id)):
+    for evidence in session.scalars(
+        select(EvidenceRow).where(
+            EvidenceRow.query_id.in_(query_ids), EvidenceRow.document_id.in_(document_ids)
+        )
+    ):
         evidence.sentences = []
     session.flush()
     _drop_streams_after_commit(session, query_ids)
-    return query_ids
 
 
 def mark_stale(session: Session, document_id: str) -> list[str]:
@@ -86,8 +109,8 @@ def mark_stale(session: Session, document_id: str) -> list[str]:
 
 
 def _without_quote(citation: dict[str, Any]) -> dict[str, Any]:
-    kept = {k: v for k, v in citation.items() if k in ("marker", "passage_id", "document_id", "version")}
-    return {**kept, "quote": None, "quote_text": ""}
+    kept = ("marker", "passage_id", "document_id", "version", "page")
+    return {**{k: v for k, v in citation.items() if k in kept}, "quote": None}
 
 
 def _drop_streams_after_commit(session: Session, query_ids: list[str]) -> None:

@@ -37,7 +37,7 @@ from ingest.reading import (
     document_source,
     locate,
 )
-from ingest.removal import mark_stale
+from ingest.removal import erase_deleted_sources, mark_stale
 from ingest.values import (
     Collection,
     Content,
@@ -77,6 +77,7 @@ __all__ = [
     "document_passages",
     "document_source",
     "entity_events",
+    "erase_deleted_sources",
     "get_collection",
     "get_document",
     "get_entity",

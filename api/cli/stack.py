@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from api.cli.metric_files import name_metric_files
 from api.cli.output import Json, emit, note
 from core.errors import ConfigError, GeoError, TransientError
 from core.settings import Settings, get_settings
@@ -185,6 +186,7 @@ def serve() -> None:
     from core.logs import configure_logs
 
     settings = get_settings()
+    name_metric_files("api")
     configure_logs(settings.log, process="api")
     uvicorn.run(
         "api.app:create_app",

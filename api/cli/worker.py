@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from api.cli.metric_files import name_metric_files
 from api.cli.output import Json, emit
 from core.errors import ConfigError
 
@@ -37,6 +38,7 @@ def worker(
         _check(name, as_json=as_json)
         return
     os.environ[WORKER_NAME_VARIABLE] = name
+    name_metric_files(f"worker-{name}")
     _limit_threads(name)
     if name in _NICED:
         os.nice(_NICENESS)

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
@@ -71,3 +76,39 @@ def client_of(
             session, operator, name=role, role=Role(role), tenant=tenant, collections=collections
         )
     return signed_in(app, key)
+
+
+@pytest.fixture
+def url(sqlite_database: Database, configure: Configure) -> Iterator[str]:
+    """The application on a socket, with a pool of two connections and no overflow."""
+    sqlite_database.dispose()
+    configure(
+        auth__bootstrap_key=OPERATOR_KEY,
+        min_free_bytes=0,
+        database__pool_size=2,
+        database__max_overflow=0,
+        api__rate_burst=1_000_000,
+        api__max_upload_bytes=8 << 20,
+        api__disconnect_grace_s=0.3,
+    )
+    get_database.cache_clear()
+    listening = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(create_app(), log_config=None, proxy_headers=False, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    wait_until(lambda: server.started)
+    yield address
+    server.should_exit = True
+    thread.join(timeout=10)
+    get_database().dispose()
+
+
+def wait_until(check: Any, within_s: float = 8.0) -> Any:
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if seen := check():
+            return seen
+        time.sleep(0.02)
+    raise AssertionError("not in time")

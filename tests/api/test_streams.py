@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,48 +11,22 @@ from typing import Any
 
 import httpx
 import openai
+import psutil
 import pytest
-import uvicorn
 from httpx_sse import connect_sse
 
-from api.app import create_app
-from core.db import Database, get_database
+from core.db import get_database
 from core.models import QueryRow
 from core.redis_client import get_redis
+from core.settings import get_settings
 from core.streams import stream_key
 from core.types import AnswerStatus
 from generation.repository import Outcome
 from tests.api import answering
-from tests.api.conftest import OPERATOR_KEY, Configure
+from tests.api.conftest import OPERATOR_KEY, wait_until
 
 Ask = dict[str, Any]
 QUESTION: Ask = {"question": "How much is the harbour fee?", "collection": "fees"}
-
-
-@pytest.fixture
-def url(sqlite_database: Database, configure: Configure) -> Iterator[str]:
-    """The application on a socket, with a pool of two connections and no overflow."""
-    sqlite_database.dispose()
-    configure(
-        auth__bootstrap_key=OPERATOR_KEY,
-        min_free_bytes=0,
-        database__pool_size=2,
-        database__max_overflow=0,
-        api__rate_burst=1_000_000,
-        api__disconnect_grace_s=0.3,
-    )
-    get_database.cache_clear()
-    listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(create_app(), log_config=None, proxy_headers=False, timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    wait_until(lambda: server.started)
-    yield address
-    server.should_exit = True
-    thread.join(timeout=10)
-    get_database().dispose()
 
 
 @pytest.fixture
@@ -66,15 +38,6 @@ def client(url: str) -> Iterator[httpx.Client]:
         document = made.post("/v1/documents", files=files, data={"collection": "fees"}).json()
         answering.make_readable(document["id"])
         yield made
-
-
-def wait_until(check: Any, within_s: float = 8.0) -> Any:
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if seen := check():
-            return seen
-        time.sleep(0.02)
-    raise AssertionError("not in time")
 
 
 def ask(client: httpx.Client, **more: Any) -> str:
@@ -207,6 +170,38 @@ def test_replay_asks_the_same_again(client: httpx.Client) -> None:
     repeated = client.get(again.json()["status_url"]).json()
     assert repeated["replay_of"] == query_id
     assert repeated["question"] == QUESTION["question"]
+
+
+# -- bodies without end ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("door", ["/v1/search", "/v1/documents"])
+def test_endless_upload_is_refused_early_with_flat_memory(client: httpx.Client, door: str) -> None:
+    """300 MB in chunks and no length: the answer comes through, and nothing piles up anywhere."""
+    client.post("/v1/search", content=b"{")  # warm
+    process, peak = psutil.Process(), 0
+    before = process.memory_info().rss
+    chunk = bytes(1 << 20)
+
+    def body() -> Iterator[bytes]:
+        nonlocal peak
+        yield b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
+        for _ in range(300):
+            peak = max(peak, process.memory_info().rss)
+            yield chunk
+
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    answer = client.post(door, content=body(), headers=headers)
+    assert answer.status_code == 413
+    assert peak - before < 48 << 20
+    store = get_settings().blob_dir / ".staging"
+    wait_until(lambda: not store.is_dir() or not list(store.iterdir()))
+
+
+def test_refusal_reaches_a_client_that_is_still_sending(url: str) -> None:
+    for _ in range(20):
+        answer = httpx.post(f"{url}/v1/documents", content=(bytes(1 << 16) for _ in range(200)))
+        assert answer.status_code == 401
 
 
 # -- the OpenAI shape --------------------------------------------------------------------------

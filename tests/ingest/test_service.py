@@ -342,8 +342,8 @@ def answer_citing(db: Database, document_id: str, other_id: str) -> None:
                     "passage_id": m,
                     "document_id": document_id if m == 1 else other_id,
                     "version": 1,
-                    "quote": {"start": 0, "end": 6},
-                    "quote_text": f"secret {m}",
+                    "page": 3,
+                    "quote": {"start": 0, "end": 6, "text": f"secret {m}"},
                 }
                 for m in markers
             ]
@@ -383,12 +383,29 @@ def test_delete_hides_at_once_and_erases_quotes_from_answers(database: Database)
         ("", True, "exact"),
     ]
     assert "secret 1" not in json.dumps([c.citations for c in claims])
-    assert claims[2].citations[1]["quote_text"] == "secret 2"
-    assert claims[0].citations[0]["marker"] == 1
+    assert claims[2].citations[1]["quote"]["text"] == "secret 2"
+    assert claims[0].citations[0] == {
+        "marker": 1, "passage_id": 1, "document_id": document.id, "version": 1, "page": 3, "quote": None
+    }  # fmt: skip
     assert query.stale_since is not None
     assert (row.live_version, row.content_hash) == (None, f"deleting:{row.id}")
     assert [j.status for j in jobs(database, document.id, Task.UNINDEX)] == [JobStatus.WAITING.value]
     assert get(database, document.id).stage == "unindex"
+
+
+def test_an_answer_written_after_the_delete_says_nothing_of_the_document(database: Database) -> None:
+    make_tenants(database)
+    document, other = upload(database, "a").document, upload(database, "b").document
+    with database.write() as session:
+        service.delete_document(session, SCOPE, document_id=document.id)
+    answer_citing(database, document.id, other.id)
+    for _ in range(2):
+        with database.write() as session:
+            service.erase_deleted_sources(session, "qry_1")
+    with database.read() as session:
+        claims = session.scalars(select(ClaimRow).order_by(ClaimRow.ordinal)).all()
+        assert session.get_one(QueryRow, "qry_1").stale_since is not None
+    assert [c.text for c in claims] == ["", "claim 1", ""]
 
 
 def test_a_failed_delete_leaves_the_stream_and_the_document(database: Database) -> None:
