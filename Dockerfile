@@ -9,7 +9,7 @@ RUN apt-get update \
  && useradd --create-home --uid 10001 geo \
  && mkdir /data /packs && chown geo /data /packs
 WORKDIR /app
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml constraints.txt packs.txt README.md LICENSE ./
 COPY core core
 COPY ingest ingest
 COPY retrieval retrieval
@@ -19,6 +19,7 @@ COPY migrations migrations
 
 FROM base AS cpu
 RUN pip install --no-deps --extra-index-url https://download.pytorch.org/whl/cpu torch==2.13.0+cpu \
+ && pip install --no-deps --require-hashes --requirement packs.txt \
  && pip install --no-deps --requirement constraints.txt \
  && pip install --no-deps --no-build-isolation .
 USER geo
@@ -28,7 +29,9 @@ CMD ["serve"]
 
 FROM base AS gpu
 # vLLM chooses torch and its CUDA libraries; the lock is of the CPU environment and does not apply.
-RUN pip install '.[gpu]' && pip uninstall --yes torchvision torchaudio torchcodec
+RUN pip install --no-deps --require-hashes --requirement packs.txt \
+ && pip install '.[gpu]' \
+ && pip uninstall --yes torchvision torchaudio torchcodec
 USER geo
 EXPOSE 8000
 ENTRYPOINT ["geo"]

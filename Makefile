@@ -31,9 +31,10 @@ $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("geo-engine needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
-$(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt
+$(STAMP): $(VENV)/bin/python pyproject.toml constraints.txt packs.txt
 	$(PIP) install --quiet --no-deps '$(TORCH)' 2>/dev/null || \
 	  $(PIP) install --quiet --no-deps --timeout 10 --retries 1 --extra-index-url '$(TORCH_INDEX)' '$(TORCH)'
+	$(PIP) install --quiet --no-deps --require-hashes --requirement packs.txt
 	$(PIP) install --quiet --no-deps --requirement constraints.txt
 	@if $(BIN)/python -c 'import importlib.util as u, sys; sys.exit(u.find_spec("torchvision") is None)' \
 	  && ! $(BIN)/python -c 'import torchvision' 2>/dev/null; then \
