@@ -159,12 +159,15 @@ class _Writer:
 
 def _clean_block(block: Block) -> list[tuple[str, str, list[Any], Fragment]]:
     pieces: list[tuple[str, str, list[Any], Fragment]] = []
+    spaced = False  # white space at the edge of a fragment is stripped, but still parts it from the next
     for fragment in block.fragments:
         text, runs = clean_with_runs(fragment.text)
+        spaced = spaced or fragment.text[:1].isspace()
         if not text and fragment.glue != " | ":
             continue  # an empty cell keeps its column, an empty run leaves nothing
         glue = fragment.glue if pieces else ""
-        pieces.append((glue, text, runs, fragment))
+        pieces.append((" " if spaced and pieces and not glue else glue, text, runs, fragment))
+        spaced = fragment.text[-1:].isspace()
     return pieces
 
 

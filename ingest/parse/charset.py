@@ -212,8 +212,13 @@ def _sample_text(data: bytes, name: str) -> str | None:
 def _by_detector(data: bytes, candidates: list[tuple[float, str]]) -> Decoded:
     from charset_normalizer import from_bytes
 
-    best = from_bytes(data[: 4 * _SAMPLE]).best()
+    matches = from_bytes(data[: 4 * _SAMPLE])
+    best = matches.best()
     if best is not None:
+        # Western European tables differ in a few letters; without evidence the common one is meant.
+        western = next((m for m in matches if m.encoding == "cp1252"), None)
+        if western is not None and western.coherence >= best.coherence - 0.05:
+            best = western
         name = _canonical(best.encoding) or best.encoding
         text = data.decode(name, errors="replace")
         confidence = round(max(0.0, min(0.9, (1 - best.chaos) * (0.5 + best.coherence / 2))), 3)

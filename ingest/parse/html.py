@@ -28,7 +28,7 @@ def parse_html(content: bytes, limits: Limits) -> ParsedDocument:
     """Read an HTML page.
 
     Raises:
-        DocumentRejected: `empty` or `corrupt` when no element can be made of it.
+        DocumentRejected: `empty` or `corrupt`.
     """
     decoded = decode(content, declared_encoding(content))
     check_length(len(decoded.text), limits)
@@ -72,7 +72,9 @@ def _tree(text: str) -> Any:
     parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
     try:
         return html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
-    except (etree.ParserError, etree.XMLSyntaxError, ValueError) as error:
+    except etree.ParserError as error:  # lxml's word for a tree without elements
+        raise DocumentRejected("empty", "The page holds no text.") from error
+    except (etree.XMLSyntaxError, ValueError) as error:
         raise DocumentRejected("corrupt", "The page could not be read as HTML.") from error
 
 
