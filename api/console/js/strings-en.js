@@ -134,7 +134,7 @@ export const en = {
   "ask.state.answered": "Answered: {n} checked sentences.",
   "ask.state.answeredOne": "Answered: one checked sentence.",
   "ask.state.refused": "No answer: the documents do not carry one.",
-  "ask.refused.text": "No passage was relevant enough to answer from. The closest ones are listed below. Rephrase the question, or upload a document that covers it.",
+  "ask.refused.text": "No passage was relevant enough to answer from. Rephrase the question, or upload a document that covers it.",
   "ask.state.incomplete": "Incomplete: only the checked part is shown.",
   "ask.incomplete.text": "The answer ended early or a part of it did not pass the checks. What is shown did.",
   "ask.state.failed": "The answer failed.",

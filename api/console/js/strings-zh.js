@@ -134,7 +134,7 @@ export const zh = {
   "ask.state.answered": "已回答：{n} 句，均已核验。",
   "ask.state.answeredOne": "已回答：1 句，已核验。",
   "ask.state.refused": "没有答案：文档里没有依据。",
-  "ask.refused.text": "没有哪个段落的相关度足以作答。下面列出最接近的段落。请换个问法，或上传包含相关内容的文档。",
+  "ask.refused.text": "没有哪个段落的相关度足以作答。请换个问法，或上传包含相关内容的文档。",
   "ask.state.incomplete": "不完整：只展示核验过的部分。",
   "ask.incomplete.text": "回答提前结束，或有一部分未通过核验。展示出来的都已通过。",
   "ask.state.failed": "回答失败。",
