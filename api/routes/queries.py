@@ -79,7 +79,7 @@ def get_query(query_id: PathId, scope: Reader, db: Db) -> AnswerView:
         return answers.get_answer(session, scope, query_id)
 
 
-@router.delete("/{query_id}")
+@router.delete("/{query_id}", status_code=202)
 def cancel_query(query_id: PathId, scope: Reader, db: Db) -> AnswerView:
     """Stop it, in the engine too; an ended query stays as it is."""
     with db.write() as session:
