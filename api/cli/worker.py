@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -70,6 +71,8 @@ def _run(name: str) -> None:
 
     def own_logs(**_: object) -> None:
         configure_logs(settings.log, process=f"worker-{name}")
+        for noisy in ("celery.worker.strategy", "celery.app.trace"):  # a line per message; jobs have rows
+            logging.getLogger(noisy).setLevel(logging.WARNING)
 
     signals.setup_logging.connect(own_logs, weak=False)  # Celery then leaves the logging alone
     own_logs()

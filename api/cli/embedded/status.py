@@ -17,8 +17,7 @@ from core.errors import GeoError
 from core.models import DocumentRow, EnginePlanRow, JobRow, TierRow
 from core.settings import Settings
 from core.worker import WORKERS
-
-_ENGINE_KEY = "geo:engine"
+from generation.service import ENGINE_KEY
 
 
 def gather(settings: Settings) -> dict[str, Any]:
@@ -64,7 +63,7 @@ def _from_broker(settings: Settings) -> dict[str, Any]:
         queues = {queue: int(client.llen(queue)) for spec in WORKERS.values() for queue in spec.queues}
         now = time.time()
         seen = {name: last_seen(client, name) for name in WORKERS}
-        engine = client.get(_ENGINE_KEY)
+        engine = client.get(ENGINE_KEY)
         return {
             "queues": queues,
             "seen_s_ago": {n: round(now - at, 1) if at is not None else None for n, at in seen.items()},
@@ -123,6 +122,8 @@ def render(seen: dict[str, Any]) -> str:
     for queue, waiting in (seen["queues"] or {}).items():
         states = ", ".join(f"{n} {s}" for s, n in sorted((seen["jobs"] or {}).get(queue, {}).items()))
         lines.append(f"queue {queue:<10} {waiting} in the broker; jobs: {states or 'none yet'}")
+    if seen["engine"]:
+        lines.append(f"engine          {seen['engine']['state']} {seen['engine']['detail']}".rstrip())
     for tier, facts in (seen["tiers"] or {}).items():
         lines.append(f"tier {tier:<11} generation {facts['generation']}")
     if seen["documents"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -24,6 +25,7 @@ from core.db import Database
 from core.errors import GeoError
 from core.settings import Settings
 from core.worker import WORKERS
+from generation.service import ENGINE_KEY
 
 log = logging.getLogger(__name__)
 
@@ -227,11 +229,23 @@ class Supervisor:
     def _child_worker(self, name: str) -> Child:
         def said_ready(pid: int) -> bool:
             try:
-                return ready_pid(self._redis, name) == pid
+                return ready_pid(self._redis, name) == pid and (
+                    name != "generation" or self._engine_settled()
+                )
             except redis.RedisError:
                 return False
 
         return self._child(f"worker-{name}", [sys.executable, "-m", "api.cli", "worker", name], said_ready)
+
+    def _engine_settled(self) -> bool:
+        """Whether the engine is up, or has said why it cannot be (extract answers go on without it)."""
+        told = self._redis.get(ENGINE_KEY)
+        live = json.loads(str(told)) if told else {}
+        if live.get("at", 0.0) < self._workers["generation"].started_at:
+            return False
+        if live["state"] == "failed":
+            self._tell(f"the engine did not start: {live['detail']}")
+        return live["state"] != "starting"
 
     def _child_api(self) -> Child:
         return self._child(
