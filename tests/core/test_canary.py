@@ -39,7 +39,7 @@ def _job(db: Database, **values: object) -> None:
                 subject_kind="document",
                 subject_id="d",
                 **values,
-            )  # fmt: skip
+            )
         )
 
 
@@ -99,6 +99,10 @@ def test_ring_reaches_empty_queues_only(
     assert CANARY in str(client.lindex("ingest", 0))
     assert last_seen(client, "maintenance") is not None
     canary.ring_task()
-    assert {spec.queues[0]: client.llen(spec.queues[0]) for n, spec in WORKERS.items() if n != "maintenance"} == {
-        "ingest": 1, "index": 1, "query": 1, "generate": 1,
-    }  # fmt: skip
+    others = [spec.queues[0] for name, spec in WORKERS.items() if name != "maintenance"]
+    assert {queue: client.llen(queue) for queue in others} == {
+        "ingest": 1,
+        "index": 1,
+        "query": 1,
+        "generate": 1,
+    }
