@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
-import pytest
 from fastapi.testclient import TestClient
 
 CONSOLE = Path(__file__).parents[2] / "api" / "console"
@@ -80,8 +79,3 @@ def test_every_key_that_a_script_names_has_words() -> None:
     for script in SCRIPTS:
         for key in re.findall(r'\bt\("([\w.]+)"', script.read_text()):
             assert key in known, f"{script.name}: {key}"
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.name)
-def test_scripts_stay_small_enough_to_read(script: Path) -> None:
-    assert len(script.read_text().splitlines()) <= 320

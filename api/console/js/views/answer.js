@@ -87,14 +87,19 @@ function citation(cited, claim, answer) {
   );
 }
 
-/** The reason is machine-readable (`words=0.86`, `number:330 m`); one that is known is put in words. */
+/** What the checks found, in words; the machine-readable reason stands in the title. */
 function reason(claim) {
   if (!claim.reason) return null;
-  const [, name, value = ""] = /^(\w+)(?:[=:](.*))?$/s.exec(claim.reason) ?? [];
-  const key = `reason.${name}`;
-  const share = name === "words" && Number.isFinite(Number(value));
-  const words = known(key) ? t(key, { value: share ? percent(Number(value)) : value }) : claim.reason;
+  const words = reasonWords(claim.reason);
   return h("span", { class: "reason", title: claim.reason }, h("span", { class: "sr-only" }, `${t("verdict.why")}: `), foreign(words));
+}
+
+/** `words=0.86`, `number:330 m`, or what was done and why: `replaced_by_source;number:330 m`. */
+function reasonWords(reason) {
+  const [, name, sign, value = ""] = /^(\w+)([=:;]?)(.*)$/s.exec(reason) ?? [];
+  if (!known(`reason.${name}`)) return reason;
+  if (sign === ";") return `${t(`reason.${name}`)} (${reasonWords(value)})`;
+  return t(`reason.${name}`, { value: sign === "=" ? percent(Number(value)) : value });
 }
 
 function sources(answer) {
@@ -131,7 +136,7 @@ function details(answer) {
   const rows = [];
   const add = (name, value) => value !== null && value !== undefined && value !== "" && rows.push(h("dt", {}, name), h("dd", {}, value));
   const timings = Object.entries(answer.timings ?? {});
-  add(t("ask.timings"), timings.length ? timings.map(([k, v]) => h("span", { class: "chip" }, h("b", {}, k.replace(/_ms$/, "").replaceAll("_", " ")), " ", milliseconds(v))) : null);
+  add(t("ask.timings"), timings.length ? timings.map(([k, v]) => h("span", { class: "chip" }, h("b", {}, t(`timing.${k}`, {}, k.replaceAll("_", " "))), " ", milliseconds(v))) : null);
   const usage = answer.usage;
   if (usage) add(t("ask.usage"), t("ask.usage.text", { prompt: number(usage.prompt_tokens ?? 0), completion: number(usage.completion_tokens ?? 0), cached: number(usage.cached_tokens ?? 0) }));
   add(t("ask.generation"), answer.generation);

@@ -50,9 +50,9 @@ export function mount(root) {
 }
 
 function draw(found) {
-  const total = Object.values(found.timings_ms).reduce((a, b) => Math.max(a, b), 0);
+  const spent = Object.values(found.timings_ms).reduce((a, b) => a + b, 0);
   return [
-    h("p", { class: "facts" }, h("span", {}, t("search.total", { n: found.total, ms: milliseconds(found.timings_ms.total ?? total) })), reports(found.routes)),
+    h("p", { class: "facts" }, h("span", {}, t("search.total", { n: found.total, ms: milliseconds(spent) })), reports(found.routes)),
     found.hits.length ? h("ol", { class: "hits" }, found.hits.map(drawHit)) : h("p", { class: "empty" }, t("search.none")),
     dropped(found.dropped),
   ];
