@@ -52,6 +52,7 @@ from ingest.values import (
     Trust,
     Upload,
 )
+from ingest.writing import delete_unreferenced_blobs
 
 __all__ = [
     "BlobStore",
@@ -72,6 +73,7 @@ __all__ = [
     "create_collection",
     "delete_collection",
     "delete_document",
+    "delete_unreferenced_blobs",
     "document_annotation",
     "document_content",
     "document_passages",

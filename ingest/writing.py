@@ -18,8 +18,10 @@ from core.models import (
     PassageRow,
 )
 from core.types import DocumentStatus, LinkedMention
+from ingest.blobs import BlobStore
 from ingest.collections import delete_row_if_empty
 from ingest.removal import erase_from_answers
+from ingest.repository import lock_blobs
 
 if TYPE_CHECKING:
     from ingest.normalize import NormalizedDocument
@@ -155,6 +157,23 @@ def unreferenced(session: Session, digests: Sequence[str]) -> list[str]:
         )
     )
     return [d for d in digests if d not in needed]
+
+
+def delete_unreferenced_blobs(session: Session, store: BlobStore) -> list[str]:
+    """Remove stored originals that no document version needs, as a rolled-back upload leaves behind.
+
+    Uploads that are under way are safe: each holds the lock of its blob until it commits.
+    """
+    stored = sorted(store.digests())
+    removed: list[str] = []
+    for at in range(0, len(stored), _INSERT_ROWS):
+        chunk = stored[at : at + _INSERT_ROWS]
+        orphans = unreferenced(session, chunk)
+        lock_blobs(session, orphans)
+        for digest in unreferenced(session, orphans):
+            store.delete(digest)
+            removed.append(digest)
+    return removed
 
 
 def _remove_unmentioned(session: Session, entity_ids: Sequence[str]) -> None:

@@ -272,6 +272,21 @@ def test_a_blob_that_another_document_needs_survives_the_purge(database: Databas
     assert run_waiting(database, second.id) == ["ingest.normalize", "ingest.disambiguate"]
 
 
+def test_the_blob_of_a_rolled_back_upload_is_found_and_removed(database: Database) -> None:
+    make_tenants(database)
+    kept = upload(database, "kept").document
+    with pytest.raises(RuntimeError), database.write() as session:
+        service.register_upload(session, SCOPE, collection="Handbook", blob=stage("lost"), file_name="l.md")
+        raise RuntimeError
+    store = service.BlobStore.of()
+    assert len(store.digests()) == 2
+    for removed in (1, 0):
+        with database.write() as session:
+            assert len(service.delete_unreferenced_blobs(session, store)) == removed
+    with database.read() as session:
+        assert service.document_source(session, SCOPE, document_id=kept.id).path.read_text() == "kept"
+
+
 def test_a_purge_beside_uploads_of_the_same_bytes_loses_no_blob(database: Database) -> None:
     make_tenants(database)
     for _ in range(4):
