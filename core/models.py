@@ -365,6 +365,7 @@ class TierRow(Base):
     previous: Mapped[list[Any]] = mapped_column(
         default=list, doc="generations kept for rollback, newest first"
     )
+    refused: Mapped[str | None] = mapped_column(Text, doc="why readers refuse it, while it is damaged")
 
 
 class BuildRow(Base):

@@ -3,7 +3,7 @@
     <index>/hot/CURRENT                   {"generation": n}; replaced by rename, never backwards
     <index>/hot/manifests/0000000012.json
     <index>/hot/segments/<name>/          see vector_pages.py
-    <index>/hot/dead/0000000012.npz       tombstones, by segment and row
+    <index>/hot/dead/<name>.npz           tombstones, by segment and row
     <index>/lexical/<name>/               a tantivy index
     <index>/building/<build id>/          a rebuild that is not published yet
 

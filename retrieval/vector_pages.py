@@ -229,15 +229,15 @@ def _array(content: bytes, path: Path) -> npt.NDArray[np.generic]:
         raise DamagedIndex(f"Index file {path.name} cannot be read.") from error
 
 
-def dead_rows_file(folder: Path, dead: dict[str, npt.NDArray[np.int64]], generation: int) -> tuple[str, str]:
-    """Write the tombstones of a generation: per segment, the ascending rows that are dead.
+def dead_rows_file(folder: Path, dead: dict[str, npt.NDArray[np.int64]]) -> tuple[str, str]:
+    """Write tombstones: per segment, the ascending rows that are dead.
 
     Returns:
         File name and checksum.
     """
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **dead)
-    name = f"{generation:010d}.npz"
+    name = f"{new_id('dead')}.npz"
     return name, write_durably(folder / name, buffer.getvalue())
 
 

@@ -185,6 +185,7 @@ def upgrade() -> None:
             sa.JSON().with_variant(postgresql.JSONB(astext_type=Text()), "postgresql"),
             nullable=False,
         ),
+        sa.Column("refused", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("tier", name=op.f("pk_tiers")),
     )
     op.create_table(

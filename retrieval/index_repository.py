@@ -1,0 +1,339 @@
+"""Rows ↔ values of the index: the log, vectors, tiers, and what a document version needs to go live.
+
+The index builder reads ids, vectors and search text across tenants; everything that a person can ask for
+goes through the scoped reads of `query_repository.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from core.db import utcnow
+from core.models import (
+    DocumentRow,
+    DocumentVersionRow,
+    EvidenceRow,
+    IndexLogRow,
+    PassageRow,
+    PassageVectorRow,
+    QueryRow,
+    TierRow,
+)
+from core.types import DocumentStatus
+from retrieval.lexical import LexicalDocument
+from retrieval.vector_pages import VectorRow
+
+_BATCH = 500  # ids per statement, below every database's parameter limit
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One add or delete of the index, in the order of `seq`."""
+
+    seq: int
+    op: str
+    document_id: str
+    version: int
+    passage_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TierState:
+    """What the database says that a tier serves."""
+
+    generation: int = 0
+    applied_seq: int = 0
+    model: str = ""
+    dimension: int = 0
+    previous: tuple[int, ...] = ()
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PassageText:
+    """What the encoder is given for a passage."""
+
+    id: int
+    heading_path: tuple[str, ...]
+    text: str
+
+
+# -- log ---------------------------------------------------------------------------------------
+
+
+def append_log(
+    session: Session, op: str, document_id: str, version: int, passage_ids: Sequence[int]
+) -> int:
+    """Append one entry and return its number. Only under the writer's lease: order must be commit order."""
+    row = IndexLogRow(op=op, document_id=document_id, version=version, passage_ids=list(passage_ids))
+    session.add(row)
+    session.flush()
+    return row.seq
+
+
+def log_after(session: Session, seq: int, *, limit: int = 1000) -> list[LogEntry]:
+    """Entries above `seq`, in order."""
+    rows = session.scalars(
+        select(IndexLogRow).where(IndexLogRow.seq > seq).order_by(IndexLogRow.seq).limit(limit)
+    )
+    return [LogEntry(r.seq, r.op, r.document_id, r.version, tuple(r.passage_ids)) for r in rows]
+
+
+def last_seq(session: Session) -> int:
+    """The newest entry's number, 0 when there is none."""
+    return int(session.scalar(select(func.max(IndexLogRow.seq))) or 0)
+
+
+def logged_ids(session: Session, document_id: str) -> set[int]:
+    """Ids of a document that the log says are in the index."""
+    present: set[int] = set()
+    rows = session.execute(
+        select(IndexLogRow.op, IndexLogRow.passage_ids)
+        .where(IndexLogRow.document_id == document_id)
+        .order_by(IndexLogRow.seq)
+    )
+    for op, ids in rows:
+        present = present | set(ids) if op == "add" else present - set(ids)
+    return present
+
+
+def trim_log(session: Session, floor: int) -> None:
+    """Forget entries up to `floor` that later ones make void; adds of living passages stay for `logged_ids`."""
+    ended = session.execute(
+        select(IndexLogRow.document_id, func.max(IndexLogRow.seq))
+        .where(IndexLogRow.seq <= floor, IndexLogRow.op == "delete")
+        .group_by(IndexLogRow.document_id)
+        .limit(_BATCH)
+    ).all()
+    for document_id, seq in ended:
+        if session.get(DocumentRow, document_id) is None:
+            session.execute(
+                delete(IndexLogRow).where(IndexLogRow.document_id == document_id, IndexLogRow.seq <= seq)
+            )
+
+
+# -- tiers -------------------------------------------------------------------------------------
+
+
+def tier_state(session: Session, tier: str) -> TierState:
+    """The tier's row, or the state of a tier that was never written."""
+    row = session.get(TierRow, tier)
+    if row is None:
+        return TierState()
+    return TierState(
+        row.generation, row.applied_seq, row.model, row.dimension, tuple(row.previous), row.refused
+    )
+
+
+def set_tier_state(session: Session, tier: str, state: TierState) -> None:
+    """Store what the tier serves from now on."""
+    row = session.get(TierRow, tier)
+    if row is None:
+        row = TierRow(tier=tier)
+        session.add(row)
+    row.generation, row.applied_seq = state.generation, state.applied_seq
+    row.model, row.dimension = state.model, state.dimension
+    row.previous, row.refused = list(state.previous), state.refused
+    row.published_at = utcnow()
+
+
+def set_refused(session: Session, tier: str, reason: str | None) -> None:
+    """Note that a reader found the tier damaged, or that it is whole again."""
+    row = session.get(TierRow, tier)
+    if row is None:
+        row = TierRow(tier=tier)
+        session.add(row)
+    row.refused = reason
+
+
+# -- vectors and search text -------------------------------------------------------------------
+
+
+def vector_rows(session: Session, ids: Sequence[int], model: str) -> list[VectorRow]:
+    """Stored vectors of these passages, in segment order; passages without one are left out."""
+    rows: list[VectorRow] = []
+    for start in range(0, len(ids), _BATCH):
+        rows.extend(
+            VectorRow(*row)
+            for row in session.execute(
+                select(PassageRow.tenant_id, PassageRow.collection_id, PassageRow.id, PassageVectorRow.vector)
+                .join(PassageVectorRow, PassageVectorRow.passage_id == PassageRow.id)
+                .where(PassageRow.id.in_(ids[start : start + _BATCH]), PassageVectorRow.model == model)
+            )
+        )
+    return sorted(rows, key=lambda row: row.order)
+
+
+def lexical_documents(session: Session, ids: Sequence[int]) -> list[LexicalDocument]:
+    """Search text of these passages; passages that are gone are left out."""
+    found: list[LexicalDocument] = []
+    for start in range(0, len(ids), _BATCH):
+        query = (
+            select(PassageRow, DocumentVersionRow.title, DocumentRow.name)
+            .join(
+                DocumentVersionRow,
+                and_(
+                    DocumentVersionRow.document_id == PassageRow.document_id,
+                    DocumentVersionRow.version == PassageRow.version,
+                ),
+            )
+            .join(DocumentRow, DocumentRow.id == PassageRow.document_id)
+            .where(PassageRow.id.in_(ids[start : start + _BATCH]))
+        )
+        for passage, title, name in session.execute(query):
+            found.append(
+                LexicalDocument(
+                    passage.id, passage.tenant_id, passage.collection_id, passage.document_id, passage.text,
+                    tuple(passage.heading_path), title if title == name else f"{title} {name}",
+                )
+            )  # fmt: skip
+    return found
+
+
+def live_ids(session: Session, after: tuple[str, str, int], limit: int) -> list[tuple[str, str, int]]:
+    """Live passages in segment order above `after`: (tenant, collection, passage id)."""
+    tenant, collection, passage_id = after
+    p = PassageRow
+    query = (
+        select(p.tenant_id, p.collection_id, p.id)
+        .join(DocumentRow, and_(DocumentRow.id == p.document_id, DocumentRow.live_version == p.version))
+        .where(
+            DocumentRow.status != DocumentStatus.DELETING.value,
+            or_(
+                p.tenant_id > tenant,
+                and_(p.tenant_id == tenant, p.collection_id > collection),
+                and_(p.tenant_id == tenant, p.collection_id == collection, p.id > passage_id),
+            ),
+        )
+        .order_by(p.tenant_id, p.collection_id, p.id)
+        .limit(limit)
+    )
+    return [(t, c, i) for t, c, i in session.execute(query)]
+
+
+def count_live(session: Session) -> int:
+    """Passages of live versions."""
+    return int(
+        session.scalar(
+            select(func.count())
+            .select_from(PassageRow)
+            .join(
+                DocumentRow,
+                and_(
+                    DocumentRow.id == PassageRow.document_id, DocumentRow.live_version == PassageRow.version
+                ),
+            )
+            .where(DocumentRow.status != DocumentStatus.DELETING.value)
+        )
+        or 0
+    )
+
+
+def passages_without_vector(session: Session, ids: Sequence[int], model: str) -> list[PassageText]:
+    """Those of these passages that the encoder has not seen yet."""
+    found: list[PassageText] = []
+    for start in range(0, len(ids), _BATCH):
+        rows = session.scalars(
+            select(PassageRow)
+            .outerjoin(
+                PassageVectorRow,
+                and_(PassageVectorRow.passage_id == PassageRow.id, PassageVectorRow.model == model),
+            )
+            .where(PassageRow.id.in_(ids[start : start + _BATCH]), PassageVectorRow.passage_id.is_(None))
+            .order_by(PassageRow.id)
+        )
+        found.extend(PassageText(r.id, tuple(r.heading_path), r.text) for r in rows)
+    return found
+
+
+def store_vectors(session: Session, model: str, vectors: Sequence[tuple[int, bytes]]) -> None:
+    """Insert vectors; one that is stored already, or whose passage is gone, is left alone."""
+    if not vectors:
+        return
+    ids = [passage_id for passage_id, _ in vectors]
+    known = set(session.scalars(select(PassageRow.id).where(PassageRow.id.in_(ids))))
+    insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
+    values = [{"passage_id": i, "model": model, "vector": v} for i, v in vectors if i in known]
+    if values:
+        session.execute(insert(PassageVectorRow).on_conflict_do_nothing(), values)
+
+
+# -- documents ---------------------------------------------------------------------------------
+
+
+def version_passages(session: Session, document_id: str, version: int) -> list[int] | None:
+    """Ids of a version's passages in order, or None when the document is gone or being deleted."""
+    document = session.get(DocumentRow, document_id)
+    if document is None or document.status == DocumentStatus.DELETING.value:
+        return None
+    return list(
+        session.scalars(
+            select(PassageRow.id)
+            .where(PassageRow.document_id == document_id, PassageRow.version == version)
+            .order_by(PassageRow.ordinal)
+        )
+    )
+
+
+def document_passages(session: Session, document_id: str) -> set[int]:
+    """Ids of all passages of all versions."""
+    return set(session.scalars(select(PassageRow.id).where(PassageRow.document_id == document_id)))
+
+
+def make_live(session: Session, document_id: str, version: int, warnings: Sequence[Any]) -> set[int]:
+    """Serve this version from the commit on; earlier versions lose their passages.
+
+    Answers with evidence from an earlier version are marked stale. An older version than the one that is
+    live, or a document that is being deleted, changes nothing and gives up its own passages.
+
+    Returns:
+        Ids that the index must forget.
+    """
+    document = session.scalar(select(DocumentRow).where(DocumentRow.id == document_id).with_for_update())
+    if document is None or document.status == DocumentStatus.DELETING.value:
+        return logged_ids(session, document_id)
+    if document.live_version is not None and document.live_version > version:
+        _drop_passages(session, document_id, PassageRow.version == version)
+    else:
+        if document.live_version != version:
+            _mark_stale(session, document_id, version)
+        document.live_version = version
+        _drop_passages(session, document_id, PassageRow.version < version)
+        if document.latest_version == version:
+            document.status = DocumentStatus.READY.value
+            document.error_code = document.error_detail = None
+        _add_warnings(session, document_id, version, warnings)
+    session.flush()
+    return logged_ids(session, document_id) - document_passages(session, document_id)
+
+
+def _drop_passages(session: Session, document_id: str, which: Any) -> None:
+    """Vectors and mentions go with their passage (ON DELETE CASCADE)."""
+    session.execute(delete(PassageRow).where(PassageRow.document_id == document_id, which))
+
+
+def _mark_stale(session: Session, document_id: str, version: int) -> None:
+    citing = select(EvidenceRow.query_id).where(
+        EvidenceRow.document_id == document_id, EvidenceRow.version < version
+    )
+    session.execute(
+        update(QueryRow)
+        .where(QueryRow.id.in_(citing), QueryRow.stale_since.is_(None))
+        .values(stale_since=utcnow())
+        .execution_options(synchronize_session=False)
+    )
+
+
+def _add_warnings(session: Session, document_id: str, version: int, warnings: Sequence[Any]) -> None:
+    row = session.get(DocumentVersionRow, (document_id, version))
+    if row is not None and warnings:
+        codes = {w.get("code") for w in warnings}
+        row.warnings = [w for w in row.warnings if w.get("code") not in codes] + list(warnings)
+
+

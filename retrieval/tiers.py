@@ -1,0 +1,262 @@
+"""Readers of the published index: an immutable snapshot per generation, shared by all threads.
+
+`IndexReader.snapshot()` costs one `stat` while nothing was published. A thread that sees a new generation
+loads what is new of it and swaps the snapshot; searches go on in the old one and never wait for a lock.
+
+    reader = get_reader()
+    index = reader.snapshot()            # one snapshot per query: both routes see the same generation
+    index.hot.search(vector, k, scope)   # [(passage id, inner product)], best first
+    index.lexical.search(question, k, scope)
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from core.errors import ConfigError, TransientError
+from core.metrics import INDEX_GENERATION, INDEX_VECTORS, TIER_REFUSED
+from core.settings import get_settings
+from core.types import Scope, Tier
+from retrieval.faiss_index import FlatSegment, load_flat, search_flat
+from retrieval.files import DamagedIndex
+from retrieval.lexical import LexicalReader
+from retrieval.manifest import IndexFolder, Manifest
+from retrieval.vector_pages import open_segment, read_dead_rows
+
+log = logging.getLogger(__name__)
+
+LEXICAL = "lexical"
+_ATTEMPTS = 5  # a writer may collect a generation while it is being loaded
+OnDamage = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class HotReader:
+    """The hot tier of one generation. Exact: equal to a scan of the scope's live vectors."""
+
+    generation: int
+    dimension: int
+    live_count: int
+    segments: tuple[FlatSegment, ...] = ()
+    dead: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict[str, npt.NDArray[np.bool_]])
+    refused: str = ""
+
+    def search(
+        self,
+        vector: npt.NDArray[np.float32],
+        k: int,
+        scope: Scope,
+        *,
+        passage_ids: Sequence[int] | npt.NDArray[np.int64] | None = None,
+    ) -> list[tuple[int, float]]:
+        """The k nearest passages that the scope may see; the filter runs inside the search.
+
+        Args:
+            vector: [d] float32, finite, unit length.
+            passage_ids: limits the search when given; an empty sequence finds nothing.
+
+        Returns:
+            `(passage id, cosine in [-1, 1])`, best first, ties by id; as many as there are when fewer than k.
+
+        Raises:
+            TransientError: the tier is damaged and being rebuilt, or the vector is not finite.
+            ConfigError: the vector has another width than the tier.
+        """
+        if self.refused:
+            raise DamagedIndex(f"The hot tier is refused ({self.refused}) until it is rebuilt.")
+        if not np.isfinite(vector).all():
+            raise TransientError("The question's vector is not finite; try again.")
+        if not self.segments:
+            return []
+        if vector.shape != (self.dimension,):
+            raise ConfigError(
+                f"the hot tier holds {self.dimension}-wide vectors, the question's has {vector.shape[0]}"
+            )
+        wanted = None if passage_ids is None else np.unique(np.asarray(passage_ids, np.int64))
+        query = np.ascontiguousarray(vector, np.float32)
+        best: dict[int, float] = {}
+        for segment in self.segments:
+            scores, ids = search_flat(
+                segment, query, k, scope, dead=self.dead.get(segment.name), passage_ids=wanted
+            )
+            for passage_id, score in zip(ids.tolist(), scores.tolist(), strict=True):
+                best[passage_id] = min(1.0, max(-1.0, score))
+        return sorted(best.items(), key=lambda hit: (-hit[1], hit[0]))[:k]
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalRoute:
+    """The lexical index of one generation."""
+
+    reader: LexicalReader | None = None
+    refused: str = ""
+
+    def search(
+        self, question: str, k: int, scope: Scope, *, document_ids: Sequence[str] | None = None
+    ) -> list[tuple[int, float]]:
+        """`LexicalReader.search` inside the scope.
+
+        Raises:
+            DamagedIndex: the lexical index is damaged and being rebuilt.
+        """
+        if self.refused:
+            raise DamagedIndex(f"The lexical index is refused ({self.refused}) until it is rebuilt.")
+        if self.reader is None:
+            return []
+        return self.reader.search(
+            question,
+            k,
+            tenant_id=scope.tenant_id,
+            collection_ids=scope.collection_ids,
+            document_ids=document_ids,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSnapshot:
+    """What one generation serves."""
+
+    generation: int
+    hot: HotReader
+    lexical: LexicalRoute
+
+
+class IndexReader:
+    """Follows the published generation of one index folder.
+
+    Args:
+        folder: the index.
+        on_damage: called as `on_damage(tier, reason)` once per generation whose files are refused.
+        expected: whether the database says that something was published; a folder without a pointer is
+            then a lost index, not an empty one.
+    """
+
+    def __init__(
+        self,
+        folder: IndexFolder,
+        *,
+        on_damage: OnDamage | None = None,
+        expected: Callable[[], bool] | None = None,
+    ) -> None:
+        self._folder = folder
+        self._on_damage = on_damage
+        self._expected = expected
+        self._loading = threading.Lock()
+        self._stamp: tuple[int, int] | None | str = "never looked"
+        self._snapshot = IndexSnapshot(0, HotReader(0, 0, 0), LexicalRoute())
+
+    def snapshot(self) -> IndexSnapshot:
+        """The newest generation, loaded if this process has not seen it yet."""
+        if self._folder.current_stamp() == self._stamp:
+            return self._snapshot
+        first = self._stamp == "never looked"
+        if self._loading.acquire(blocking=first):  # later ones search the old generation meanwhile
+            try:
+                stamp = self._folder.current_stamp()
+                if stamp != self._stamp:
+                    self._snapshot = self._load()
+                    self._stamp = stamp
+            finally:
+                self._loading.release()
+        return self._snapshot
+
+    def _load(self) -> IndexSnapshot:
+        for attempt in range(_ATTEMPTS):
+            try:
+                generation = self._folder.current_generation()
+                if generation is None:
+                    return self._empty()
+                manifest = self._folder.read_manifest(generation)
+                hot = self._load_hot(manifest)
+            except DamagedIndex as error:
+                if attempt + 1 < _ATTEMPTS and self._moved_on(attempt):
+                    continue
+                return self._refuse(error)
+            return self._serve(manifest, hot)
+        raise AssertionError("the loop returns")
+
+    def _moved_on(self, attempt: int) -> bool:
+        """Whether another generation is in service than the one that failed to load."""
+        return attempt == 0 or self._folder.current_stamp() != self._stamp
+
+    def _load_hot(self, manifest: Manifest) -> HotReader:
+        known = {s.name: s for s in self._snapshot.hot.segments}
+        segments = tuple(
+            known.get(ref.name) or load_flat(open_segment(self._folder.segments, ref))
+            for ref in manifest.segments
+        )
+        dead: dict[str, npt.NDArray[np.bool_]] = {}
+        if manifest.dead is not None:
+            stored = read_dead_rows(self._folder.dead / manifest.dead.name, manifest.dead.checksum)
+            for segment in segments:
+                if (rows := stored.get(segment.name)) is not None:
+                    mask = np.zeros(len(segment.ids), np.bool_)
+                    mask[rows] = True
+                    dead[segment.name] = mask
+        return HotReader(manifest.generation, manifest.dimension, manifest.live_count, segments, dead)
+
+    def _serve(self, manifest: Manifest, hot: HotReader) -> IndexSnapshot:
+        INDEX_GENERATION.labels(Tier.HOT.value).set(manifest.generation)
+        INDEX_VECTORS.labels(Tier.HOT.value).set(manifest.live_count)
+        TIER_REFUSED.labels(Tier.HOT.value).set(0)
+        return IndexSnapshot(manifest.generation, hot, self._lexical(manifest))
+
+    def _lexical(self, manifest: Manifest) -> LexicalRoute:
+        place = self._folder.lexical / manifest.lexical
+        previous = self._snapshot.lexical
+        if previous.reader is not None and self._lexical_place == place:
+            return previous
+        try:
+            if not (place / "meta.json").is_file():
+                raise ValueError("it is missing")
+            route = LexicalRoute(LexicalReader(place))
+        except (ValueError, OSError) as error:
+            self._report(LEXICAL, f"The lexical index {manifest.lexical} cannot be opened: {error}")
+            return LexicalRoute(refused=str(error))
+        TIER_REFUSED.labels(LEXICAL).set(0)
+        self._lexical_place = place
+        return route
+
+    _lexical_place: object = None
+
+    def _empty(self) -> IndexSnapshot:
+        if self._expected is not None and self._expected():
+            return self._refuse(DamagedIndex("The index folder has no generation, the database has one."))
+        return IndexSnapshot(0, HotReader(0, 0, 0), LexicalRoute())
+
+    def _refuse(self, error: DamagedIndex) -> IndexSnapshot:
+        self._report(Tier.HOT.value, error.detail)
+        return IndexSnapshot(0, HotReader(0, 0, 0, refused=error.detail), self._snapshot.lexical)
+
+    def _report(self, tier: str, reason: str) -> None:
+        TIER_REFUSED.labels(tier).set(1)
+        log.error("tier_refused", extra={"tier": tier, "reason": reason})
+        if self._on_damage is not None:
+            self._on_damage(tier, reason)
+
+
+_reader: IndexReader | None = None
+_reader_lock = threading.Lock()
+
+
+def get_reader() -> IndexReader:
+    """The process's reader; damage is recorded in the database and starts a rebuild."""
+    global _reader
+    with _reader_lock:
+        if _reader is None:
+            from core.db import get_database
+            from retrieval.builds import index_expected, report_damage
+
+            db = get_database()
+            _reader = IndexReader(
+                IndexFolder(get_settings().index_dir),
+                on_damage=lambda tier, reason: report_damage(db, tier, reason),
+                expected=lambda: index_expected(db),
+            )
+        return _reader

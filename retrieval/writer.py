@@ -1,0 +1,223 @@
+"""The single writer: append to the log, bring the files up to the log, publish the next generation.
+
+The index log is written first and the files follow it. Whatever a killed writer left undone is in the log,
+and the next one does it before its own work:
+
+| killed | what the next writer finds |
+|---|---|
+| before the log's commit | nothing happened |
+| while writing files | entries above the manifest's `applied_seq`; stray files, which are collected |
+| before the tier row's commit | a manifest that nothing names; it is written anew |
+| before the pointer moved | the row names a higher generation; the pointer is moved |
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from sqlalchemy.orm import Session
+
+from core.db import Database, utcnow
+from core.errors import ConfigError
+from core.metrics import INDEX_GENERATION, INDEX_PUBLISH_SECONDS, INDEX_VECTORS
+from core.settings import get_settings
+from core.types import Tier
+from retrieval import index_repository as repository
+from retrieval.files import DamagedIndex
+from retrieval.index_files import Layout, OpenSegments, apply_entries, forget_segments
+from retrieval.index_repository import TierState
+from retrieval.lease import WriterLease, writer_lease
+from retrieval.manifest import IndexFolder, Manifest
+
+log = logging.getLogger(__name__)
+_TAIL = 1000  # log entries per publish
+
+
+@dataclass(frozen=True, slots=True)
+class VectorSpace:
+    """Which vectors the index holds: the encoder's id and width."""
+
+    model: str
+    dimension: int
+
+
+class IndexWriter:
+    """Made by `index_writer`; holds the lease for its life."""
+
+    def __init__(self, db: Database, folder: IndexFolder, space: VectorSpace, lease: WriterLease) -> None:
+        retrieval = get_settings().retrieval
+        self.db = db
+        self.folder = folder
+        self.space = space
+        self.lease = lease
+        self.layout = Layout(retrieval.page_vectors, retrieval.segment_merge_count)
+        self._keep = retrieval.keep_generations
+
+    def append(
+        self, session: Session, op: str, document_id: str, version: int, passage_ids: Sequence[int]
+    ) -> None:
+        """Add one entry to the log in the caller's transaction, which ends if the lease is lost."""
+        self.lease.check(session)
+        repository.append_log(session, op, document_id, version, passage_ids)
+
+    def catch_up(self) -> Manifest:
+        """Make every committed log entry searchable. Does nothing when there is none.
+
+        Raises:
+            DamagedIndex: the served files are damaged; rebuild.
+            LeaseLost: another writer took over; nothing was published.
+        """
+        manifest = self.current()
+        while True:
+            with self.db.read() as session:
+                entries = repository.log_after(session, manifest.applied_seq, limit=_TAIL)
+            if not entries:
+                return manifest
+            start = time.perf_counter()
+            changed = apply_entries(
+                self.db, self.folder, manifest, entries, self.layout,
+                model=self.space.model, dimension=self.space.dimension,
+            )  # fmt: skip
+            manifest = self.publish(changed)
+            INDEX_PUBLISH_SECONDS.observe(time.perf_counter() - start)
+
+    def current(self) -> Manifest:
+        """The manifest in service, after repairing a pointer that a killed writer did not move.
+
+        Raises:
+            DamagedIndex: files and database disagree in a way that only a rebuild mends.
+            ConfigError: the index holds another encoder's vectors.
+        """
+        with self.db.read() as session:
+            state = repository.tier_state(session, Tier.HOT.value)
+        on_disk = self.folder.current_generation()
+        if state.generation == 0 and on_disk is None:
+            return Manifest()
+        if on_disk is not None and on_disk > state.generation:
+            raise DamagedIndex(
+                f"Index files are at generation {on_disk}, the database at {state.generation}."
+            )
+        manifest = self.folder.read_manifest(state.generation)
+        if on_disk is None or on_disk < state.generation:
+            self.folder.point_to(state.generation)
+        check_space(manifest, self.space)
+        return manifest
+
+    def publish(self, changed: Manifest, *, previous: tuple[int, ...] | None = None) -> Manifest:
+        """Number, store and serve a manifest whose files are complete.
+
+        Args:
+            previous: generations to keep for rollback, newest first; None leaves them as they are.
+
+        Raises:
+            LeaseLost: another writer took over; the pointer did not move.
+        """
+        with self.db.read() as session:
+            state = repository.tier_state(session, Tier.HOT.value)
+        newest = max(state.generation, self._pointer())
+        manifest = replace(
+            changed, generation=newest + 1, fence=self.lease.fence, published_at=utcnow().isoformat()
+        )
+        self.folder.write_manifest(manifest)
+        kept = (state.previous if previous is None else previous)[: self._keep - 1]
+        with self.db.write() as session:
+            self.lease.check(session)
+            repository.set_tier_state(
+                session,
+                Tier.HOT.value,
+                TierState(
+                    manifest.generation, manifest.applied_seq, manifest.model, manifest.dimension, kept
+                ),
+            )
+        self.folder.point_to(manifest.generation)
+        INDEX_GENERATION.labels(Tier.HOT.value).set(manifest.generation)
+        INDEX_VECTORS.labels(Tier.HOT.value).set(manifest.live_count)
+        self._collect(manifest, kept)
+        return manifest
+
+    def _pointer(self) -> int:
+        try:
+            return self.folder.current_generation() or 0
+        except DamagedIndex:
+            return 0
+
+    def _collect(self, current: Manifest, previous: tuple[int, ...]) -> None:
+        """Remove files that no kept generation names, and log entries that none of them needs."""
+        numbers = sorted((int(p.stem) for p in self.folder.manifests.glob("*.json")), reverse=True)
+        kept_numbers = {*numbers[: self._keep], *previous, current.generation}
+        kept: list[Manifest] = []
+        for number in numbers:
+            if number not in kept_numbers:
+                self.folder.manifest_path(number).unlink(missing_ok=True)
+                continue
+            try:
+                kept.append(self.folder.read_manifest(number))
+            except DamagedIndex:
+                log.warning("kept_manifest_damaged", extra={"generation": number})
+        segments = {s.name for m in kept for s in m.segments}
+        _remove_except(self.folder, segments, {m.dead.name for m in kept if m.dead}, {m.lexical for m in kept})
+        forget_segments(self.folder, segments)
+        floor = min(m.applied_seq for m in kept)
+        with self.db.write() as session:
+            repository.trim_log(session, floor)
+
+
+def check_space(manifest: Manifest, space: VectorSpace) -> None:
+    """Refuse to mix vectors of two encoders.
+
+    Raises:
+        ConfigError: names both models and widths.
+    """
+    if not manifest.dimension or (manifest.model, manifest.dimension) == (space.model, space.dimension):
+        return
+    raise ConfigError(
+        f"the hot tier holds {manifest.dimension}-wide vectors of {manifest.model}, but the encoder "
+        f"{space.model} gives {space.dimension}; set GEO_PACKS__ENCODER={manifest.model} or rebuild the tier: "
+        "geo tiers rebuild hot"
+    )
+
+
+@contextmanager
+def index_writer(
+    db: Database, space: VectorSpace, *, folder: IndexFolder | None = None
+) -> Iterator[IndexWriter]:
+    """Hold the writer's lease for the block.
+
+    Raises:
+        TransientError: another process kept the lease for too long.
+    """
+    place = folder or IndexFolder(get_settings().index_dir)
+    with writer_lease(db) as lease:
+        place.create()
+        yield IndexWriter(db, place, space, lease)
+
+
+def verify_segments(folder: IndexFolder, manifest: Manifest) -> int:
+    """Read every page of a manifest against its checksum; returns the number of live rows.
+
+    Raises:
+        DamagedIndex: something is missing, does not match, or counts disagree.
+    """
+    opened = OpenSegments(folder, manifest)
+    for segment in opened.segments:
+        rows = sum(len(page) for page in segment.pages())
+        if rows != segment.ref.count:
+            raise DamagedIndex(f"Segment {segment.ref.name} holds {rows} vectors, not {segment.ref.count}.")
+    return manifest.live_count
+
+
+def _remove_except(
+    folder: IndexFolder, segments: set[str], dead: set[str], lexical: set[str]
+) -> None:
+    for place, names in ((folder.segments, segments), (folder.lexical, lexical)):
+        for entry in place.iterdir():
+            if entry.name not in names:
+                shutil.rmtree(entry, ignore_errors=True)
+    for entry in folder.dead.iterdir():
+        if entry.name not in dead:
+            entry.unlink(missing_ok=True)
