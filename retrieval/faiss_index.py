@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import faiss
+import faiss as _faiss
 import numpy as np
 import numpy.typing as npt
 
 from core.types import Scope
 from retrieval.vector_pages import Ids, OwnerSpan, Segment
 
+faiss: Any = _faiss  # its stubs lack the keyword arguments of the Python wrappers
 faiss.omp_set_num_threads(1)  # parallel over queries; two threads on a busy box took one from 5 to 36 ms
 
 Scores = npt.NDArray[np.float32]
@@ -68,7 +69,9 @@ def search_flat(
     """The k best allowed rows of one segment.
 
     Args:
+        segment: what to search.
         query: [d] float32.
+        k: how many at most.
         scope: whose rows may be found; the tenant and its readable collections.
         dead: [n] True for tombstoned rows.
         passage_ids: ascending ids to which the search is limited, or None.
@@ -136,9 +139,7 @@ def _search_rows(segment: FlatSegment, query: Scores, k: int, rows: Ids) -> tupl
     return scores[best], segment.ids[rows[best]]
 
 
-def _search_range(
-    segment: FlatSegment, query: Scores, k: int, start: int, end: int
-) -> tuple[Scores, Ids]:
+def _search_range(segment: FlatSegment, query: Scores, k: int, start: int, end: int) -> tuple[Scores, Ids]:
     selector = faiss.IDSelectorRange(start, end)
     return _search(segment, query, min(k, end - start), selector)
 

@@ -75,9 +75,7 @@ class OpenSegments:
 
     def merge(self, layout: Layout, dimension: int) -> None:
         """Merge small segments when there are too many; dead rows are left behind."""
-        small = sorted(
-            (s for s in self.segments if len(s.ids) < layout.full_rows), key=lambda s: len(s.ids)
-        )
+        small = sorted((s for s in self.segments if len(s.ids) < layout.full_rows), key=lambda s: len(s.ids))
         if len(small) <= layout.merge_count:
             return
         chosen, rows = small[:2], sum(len(s.ids) for s in small[:2])

@@ -25,7 +25,7 @@ from core.models import (
     QueryRow,
     TierRow,
 )
-from core.types import DocumentStatus
+from core.types import DocumentStatus, Scope
 from retrieval.lexical import LexicalDocument
 from retrieval.vector_pages import VectorRow
 
@@ -67,9 +67,7 @@ class PassageText:
 # -- log ---------------------------------------------------------------------------------------
 
 
-def append_log(
-    session: Session, op: str, document_id: str, version: int, passage_ids: Sequence[int]
-) -> int:
+def append_log(session: Session, op: str, document_id: str, version: int, passage_ids: Sequence[int]) -> int:
     """Append one entry and return its number. Only under the writer's lease: order must be commit order."""
     row = IndexLogRow(op=op, document_id=document_id, version=version, passage_ids=list(passage_ids))
     session.add(row)
@@ -104,7 +102,7 @@ def logged_ids(session: Session, document_id: str) -> set[int]:
 
 
 def trim_log(session: Session, floor: int) -> None:
-    """Forget entries up to `floor` that later ones make void; adds of living passages stay for `logged_ids`."""
+    """Forget entries of deleted documents up to `floor`; adds of living passages stay for `logged_ids`."""
     ended = session.execute(
         select(IndexLogRow.document_id, func.max(IndexLogRow.seq))
         .where(IndexLogRow.seq <= floor, IndexLogRow.op == "delete")
@@ -337,3 +335,24 @@ def _add_warnings(session: Session, document_id: str, version: int, warnings: Se
         row.warnings = [w for w in row.warnings if w.get("code") not in codes] + list(warnings)
 
 
+def passages_of(session: Session, scope: Scope, document_ids: Sequence[str]) -> list[int]:
+    """Passage ids of the live versions of these documents inside the scope."""
+    ids: list[int] = []
+    for start in range(0, len(document_ids), _BATCH):
+        query = (
+            select(PassageRow.id)
+            .join(
+                DocumentRow,
+                and_(
+                    DocumentRow.id == PassageRow.document_id, DocumentRow.live_version == PassageRow.version
+                ),
+            )
+            .where(
+                PassageRow.tenant_id == scope.tenant_id,
+                PassageRow.document_id.in_(document_ids[start : start + _BATCH]),
+            )
+        )
+        if scope.collection_ids is not None:
+            query = query.where(PassageRow.collection_id.in_(scope.collection_ids))
+        ids.extend(session.scalars(query))
+    return ids

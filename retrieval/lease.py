@@ -10,7 +10,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -50,7 +50,7 @@ class WriterLease:
 
 
 @contextmanager
-def writer_lease(db: Database, *, name: str = INDEX_WRITER, wait_s: float = WAIT_S) -> Iterator[WriterLease]:
+def writer_lease(db: Database, *, name: str = INDEX_WRITER, wait_s: float = WAIT_S) -> Generator[WriterLease]:
     """Hold the lease for the block; a thread renews it.
 
     Raises:

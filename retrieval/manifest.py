@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -169,7 +169,7 @@ class IndexFolder:
                 write_durably(self.current, json.dumps({"generation": generation}).encode())
 
     @contextmanager
-    def _pointer_lock(self) -> Iterator[None]:
+    def _pointer_lock(self) -> Generator[None]:
         with (self.hot / ".pointer.lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield

@@ -59,6 +59,8 @@ class HotReader:
 
         Args:
             vector: [d] float32, finite, unit length.
+            k: how many at most.
+            scope: whose passages may be found.
             passage_ids: limits the search when given; an empty sequence finds nothing.
 
         Returns:
@@ -148,7 +150,7 @@ class IndexReader:
         self._on_damage = on_damage
         self._expected = expected
         self._loading = threading.Lock()
-        self._stamp: tuple[int, int] | None | str = "never looked"
+        self._stamp: tuple[int, int] | str | None = "never looked"
         self._snapshot = IndexSnapshot(0, HotReader(0, 0, 0), LexicalRoute())
 
     def snapshot(self) -> IndexSnapshot:

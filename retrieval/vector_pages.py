@@ -1,4 +1,4 @@
-"""Segments on disk: fp16 vectors in pages of a fixed number of rows, the ids beside them, and who owns which rows.
+"""Segments on disk: fp16 vectors in pages of a fixed number of rows, their ids, and who owns which rows.
 
 A segment is a folder that is written once:
 
@@ -18,6 +18,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from retrieval.manifest import SegmentRef
 
 Ids = npt.NDArray[np.int64]
 Page = npt.NDArray[np.float16]
+Number = TypeVar("Number", bound=np.generic)
 _HEADER = "segment.json"
 _IDS = "ids.npy"
 
@@ -74,9 +76,9 @@ class Segment:
         left = len(self.ids)
         for number, expected in enumerate(self.page_checksums):
             path = self.folder / _page_name(number)
-            page = _array(read_checked(path, expected), path)
+            page = _array(read_checked(path, expected), path, np.float16)
             rows = min(left, self.page_vectors)
-            if page.shape != (rows, self.dimension) or page.dtype != np.float16:
+            if page.shape != (rows, self.dimension):
                 raise DamagedIndex(f"Page {path.name} of segment {self.ref.name} has an unexpected shape.")
             left -= rows
             yield page
@@ -108,6 +110,9 @@ def write_segments(
     Args:
         folder: where segment folders live.
         rows: strictly ascending by `VectorRow.order`.
+        dimension: numbers per vector.
+        page_vectors: rows per page.
+        max_rows: rows per segment.
 
     Raises:
         ValueError: rows out of order, or a vector of another width.
@@ -146,10 +151,10 @@ def open_segment(folder: Path, ref: SegmentRef) -> Segment:
     """
     place = folder / ref.name
     header = json.loads(read_checked(place / _HEADER, ref.checksum))
-    ids = _array(read_checked(place / _IDS, header["ids"]), place / _IDS)
+    ids = _array(read_checked(place / _IDS, header["ids"]), place / _IDS, np.int64)
     spans = tuple(OwnerSpan(*entry) for entry in header["spans"])
     end = spans[-1].end if spans else 0
-    if ids.dtype != np.int64 or len(ids) != header["count"] or len(ids) != ref.count or end != ref.count:
+    if len(ids) != header["count"] or len(ids) != ref.count or end != ref.count:
         raise DamagedIndex(f"Segment {ref.name} holds {len(ids)} ids, its manifest says {ref.count}.")
     return Segment(
         ref, place, int(header["dimension"]), int(header["page_vectors"]), spans, ids, tuple(header["pages"])
@@ -222,11 +227,14 @@ def _npy(array: npt.NDArray[np.generic]) -> bytes:
     return buffer.getvalue()
 
 
-def _array(content: bytes, path: Path) -> npt.NDArray[np.generic]:
+def _array(content: bytes, path: Path, dtype: type[Number]) -> npt.NDArray[Number]:
     try:
-        return np.load(io.BytesIO(content), allow_pickle=False)
+        array = np.load(io.BytesIO(content), allow_pickle=False)
     except ValueError as error:
         raise DamagedIndex(f"Index file {path.name} cannot be read.") from error
+    if array.dtype != dtype:
+        raise DamagedIndex(f"Index file {path.name} holds {array.dtype}, not {dtype.__name__}.")
+    return array
 
 
 def dead_rows_file(folder: Path, dead: dict[str, npt.NDArray[np.int64]]) -> tuple[str, str]:

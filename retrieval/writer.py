@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -108,11 +108,15 @@ class IndexWriter:
         check_space(manifest, self.space)
         return manifest
 
-    def publish(self, changed: Manifest, *, previous: tuple[int, ...] | None = None) -> Manifest:
+    def publish(
+        self, changed: Manifest, *, previous: tuple[int, ...] | None = None, mended: bool = False
+    ) -> Manifest:
         """Number, store and serve a manifest whose files are complete.
 
         Args:
+            changed: names the complete files.
             previous: generations to keep for rollback, newest first; None leaves them as they are.
+            mended: all files are new and verified, so a refusal ends.
 
         Raises:
             LeaseLost: another writer took over; the pointer did not move.
@@ -131,7 +135,12 @@ class IndexWriter:
                 session,
                 Tier.HOT.value,
                 TierState(
-                    manifest.generation, manifest.applied_seq, manifest.model, manifest.dimension, kept
+                    manifest.generation,
+                    manifest.applied_seq,
+                    manifest.model,
+                    manifest.dimension,
+                    kept,
+                    None if mended else state.refused,
                 ),
             )
         self.folder.point_to(manifest.generation)
@@ -160,7 +169,9 @@ class IndexWriter:
             except DamagedIndex:
                 log.warning("kept_manifest_damaged", extra={"generation": number})
         segments = {s.name for m in kept for s in m.segments}
-        _remove_except(self.folder, segments, {m.dead.name for m in kept if m.dead}, {m.lexical for m in kept})
+        _remove_except(
+            self.folder, segments, {m.dead.name for m in kept if m.dead}, {m.lexical for m in kept}
+        )
         forget_segments(self.folder, segments)
         floor = min(m.applied_seq for m in kept)
         with self.db.write() as session:
@@ -177,7 +188,7 @@ def check_space(manifest: Manifest, space: VectorSpace) -> None:
         return
     raise ConfigError(
         f"the hot tier holds {manifest.dimension}-wide vectors of {manifest.model}, but the encoder "
-        f"{space.model} gives {space.dimension}; set GEO_PACKS__ENCODER={manifest.model} or rebuild the tier: "
+        f"{space.model} gives {space.dimension}; set GEO_PACKS__ENCODER={manifest.model} or rebuild: "
         "geo tiers rebuild hot"
     )
 
@@ -185,7 +196,7 @@ def check_space(manifest: Manifest, space: VectorSpace) -> None:
 @contextmanager
 def index_writer(
     db: Database, space: VectorSpace, *, folder: IndexFolder | None = None
-) -> Iterator[IndexWriter]:
+) -> Generator[IndexWriter]:
     """Hold the writer's lease for the block.
 
     Raises:
@@ -211,9 +222,7 @@ def verify_segments(folder: IndexFolder, manifest: Manifest) -> int:
     return manifest.live_count
 
 
-def _remove_except(
-    folder: IndexFolder, segments: set[str], dead: set[str], lexical: set[str]
-) -> None:
+def _remove_except(folder: IndexFolder, segments: set[str], dead: set[str], lexical: set[str]) -> None:
     for place, names in ((folder.segments, segments), (folder.lexical, lexical)):
         for entry in place.iterdir():
             if entry.name not in names:
