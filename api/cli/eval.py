@@ -1,0 +1,44 @@
+"""`geo eval`: quality of the real code on public sets, as one JSON object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from api.cli.output import Json, emit
+
+_File = Annotated[Path, typer.Option(exists=True, dir_okay=False, readable=True)]
+
+eval_app = typer.Typer(
+    help="Measure quality on evaluation sets, on a scratch data folder.", no_args_is_help=True
+)
+
+
+@eval_app.command("retrieval")
+def retrieval(
+    corpus: _File,
+    queries: _File,
+    qrels: _File,
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N judged questions.")] = None,
+    json: Json = False,
+) -> None:
+    """Rank documents for judged questions: the final ranking and each route alone."""
+    from retrieval.measure import eval_retrieval
+
+    figures = eval_retrieval(corpus, queries, qrels, limit=limit)
+    if json:
+        emit(figures)
+        return
+    rows = {"final": figures, **figures["routes"]}
+    names = ("recall@1", "recall@5", "recall@10", "mrr@10", "ndcg@10")
+    print(f"{'':10}" + "".join(f"{name:>11}" for name in names))
+    for row, values in rows.items():
+        print(f"{row:10}" + "".join(f"{values[name]:>11.4f}" for name in names))
+    print(f"{figures['n']} questions, p50 {figures['p50_ms']} ms, p95 {figures['p95_ms']} ms")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group to the command line."""
+    app.add_typer(eval_app, name="eval")
