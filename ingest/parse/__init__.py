@@ -55,6 +55,12 @@ def _parser_output(content: bytes, media_type: str, limits: Limits) -> ParsedDoc
         from ingest.parse.markdown import parse_markdown
 
         return parse_markdown(content, limits)
+    from ingest.parse import delimited, json_text
     from ingest.parse.text import parse_text
+
+    if media_type in delimited.TYPES:
+        return delimited.parse_delimited(content, limits, media_type)
+    if media_type in json_text.TYPES:
+        return json_text.parse_json(content, limits, media_type)
 
     return parse_text(content, limits, media_type)

@@ -65,7 +65,7 @@ _PRINTABLE_MAGIC = frozenset({b"BM", b"MZ", b"ID3", b"BZh", b"RIFF", b"OggS", b"
 _HTML_START = re.compile(
     rb"^\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html[\s>])", re.I | re.S
 )
-_TAKEN = "TXT, Markdown, HTML, PDF and DOCX are read"
+_TAKEN = "TXT, Markdown, HTML, CSV, JSON, PDF and DOCX are read"
 
 
 def sniff(content: bytes, file_name: str, declared_type: str = "") -> tuple[str, tuple[ParseWarning, ...]]:
