@@ -72,7 +72,7 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """New text; the last one has `finish_reason` (`stop` or `length`) and the usage."""
+    """New text and the usage so far (where known); the last one has `finish_reason`: `stop` or `length`."""
 
     text: str
     finish_reason: str | None = None
@@ -308,7 +308,7 @@ class LocalEngine:
                 reason = "length" if completion.finish_reason == "length" else "stop"
                 outputs.put(Chunk(completion.text, reason, usage))
             elif completion.text:
-                outputs.put(Chunk(completion.text))
+                outputs.put(Chunk(completion.text, None, usage))
 
     def _render(self, request: GenerationRequest) -> list[int]:
         turns = [{"role": m.role, "content": m.content} for m in request.messages]
@@ -349,10 +349,8 @@ class LocalEngine:
 
     def core_pids(self) -> tuple[int, ...]:
         """Process ids of the engine's child processes, the core first."""
-        me = psutil.Process()
-        return tuple(
-            p.pid for p in me.children(recursive=True) if "EngineCore" in _title(p) or "Worker" in _title(p)
-        )
+        children = psutil.Process().children(recursive=True)
+        return tuple(p.pid for p in children if _is_engine(p))
 
     def close(self) -> None:
         """Abort what runs, stop the core, then the loop. Safe to call twice."""
@@ -375,11 +373,29 @@ class LocalEngine:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
 
-def _title(process: psutil.Process) -> str:
+def _is_engine(process: psutil.Process) -> bool:
     try:
-        return " ".join(process.cmdline()) + process.name()
+        return process.name().startswith("VLLM::") or "VLLM::" in " ".join(process.cmdline())
     except psutil.Error:
-        return ""
+        return False
+
+
+def end_orphans() -> int:
+    """Kill engine processes of this data folder whose worker was killed and could not stop them.
+
+    Returns:
+        How many there were.
+    """
+    ours, ended = os.environ.get("GEO_DATA_DIR", ""), 0
+    for process in psutil.process_iter():
+        try:
+            orphan = _is_engine(process) and process.ppid() == 1 and os.getppid() != 1
+            if orphan and process.environ().get("GEO_DATA_DIR", "") == ours:
+                process.kill()
+                ended += 1
+        except psutil.Error:
+            continue
+    return ended
 
 
 def _prepare_environment(planned: Planned, device: str) -> None:

@@ -27,7 +27,7 @@ from core.settings import get_settings
 from core.streams import CANCEL_CHANNEL
 from core.types import EnginePlan
 from generation import repository
-from generation.engine import Engine, LocalEngine, plan_for, this_machine
+from generation.engine import Engine, LocalEngine, end_orphans, plan_for, this_machine
 from generation.service import ENGINE_KEY
 
 log = logging.getLogger(__name__)
@@ -234,6 +234,8 @@ def configured_engine() -> Engine:
         from generation.engine_remote import RemoteEngine
 
         return RemoteEngine(settings.generation, model=settings.packs.generator)
+    if orphans := end_orphans():
+        log.warning("engine_orphans_ended", extra={"processes": orphans})
     pack = generator_pack()
     machine = this_machine()
     planned = plan_for(pack, settings.generation, machine, name=settings.packs.generator)

@@ -65,6 +65,7 @@ class AnswerWriter:
         self._timings: dict[str, float] = {}
         self._cancelled = False
         self._looked = begun
+        self._repeats = False  # the model says again what it has said: a small model's loop
 
     def write(self) -> Outcome:
         """The outcome to store; claims have been published, `done` has not."""
@@ -181,6 +182,9 @@ class AnswerWriter:
                     self._timings.setdefault("first_token", _ms(begun))
                 last = chunk
                 self._take(parser.feed(chunk.text), prompt)
+                if self._repeats:
+                    self._usage = last.usage or Usage()
+                    return AnswerStatus.ANSWERED, ""  # leaving the loop aborts the request
                 if self._stop():
                     engine.cancel(request.id)
         except Cancelled:
@@ -198,7 +202,9 @@ class AnswerWriter:
             if isinstance(event, TextDelta):
                 self._events.delta(event.claim, event.text)
             else:
-                self._publish(self._settle(event, prompt))
+                claim = self._settle(event, prompt)
+                self._repeats = claim.reason.startswith("repeated")
+                self._publish(claim)
 
     def _settle(self, parsed: ParsedClaim, prompt: Prompt) -> Claim:
         if not parsed.complete:
