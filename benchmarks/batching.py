@@ -59,11 +59,9 @@ def tokens_per_second(engine: LocalEngine, numbers: list[int], tokens: int, *, g
             grammar=grammar,
             cache_salt=str(time.monotonic_ns()),  # nothing is read from an earlier round's cache
         )
-        last = None
-        for last in engine.generate(request):
-            pass
-        if last is not None and last.usage is not None:
-            written.append(last.usage.completion_tokens)
+        chunks = list(engine.generate(request))
+        if (usage := chunks[-1].usage) is not None:
+            written.append(usage.completion_tokens)
 
     prompts = {n: messages(n, engine) for n in numbers}
     threads = [threading.Thread(target=ask, args=(n,)) for n in numbers]

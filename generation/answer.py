@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.types import Citation, Claim, Evidence, SentenceScore, Span, Verdict
-from generation.sentences import sentence_spans
 from generation.verify import Judgement, judge, judge_all, quote_is_exact
 from generation.wording import content_terms
+from ingest.sentences import sentences
 
 _REPAIR_COVER = 0.5  # of a refused claim's words in a source sentence that may stand in for it
 _SAME_WORDS = 0.8  # overlap from which two sentences say the same
@@ -42,7 +42,7 @@ def candidates(question: str, evidence: Sequence[Evidence]) -> list[Candidate]:
 def _scored_by_words(question: str, e: Evidence) -> list[SentenceScore]:
     asked, start = content_terms(question), e.passage.span.start
     scored: list[SentenceScore] = []
-    for span in sentence_spans(e.passage.text):
+    for span in sentences(e.passage.text):
         shared = asked & content_terms(e.passage.text[span.start : span.end])
         score = e.score * len(shared) / max(1, len(asked))
         scored.append(SentenceScore(Span(start + span.start, start + span.end), score))
@@ -154,7 +154,7 @@ def _nearest_sentence(text: str, evidence: Sequence[Evidence]) -> Candidate | No
     best: Candidate | None = None
     for e in evidence:
         start = e.passage.span.start
-        for span in sentence_spans(e.passage.text):
+        for span in sentences(e.passage.text):
             sentence = e.passage.text[span.start : span.end]
             cover = len(terms & content_terms(sentence)) / max(1, len(terms))
             if cover >= _REPAIR_COVER and (best is None or cover > best.score):

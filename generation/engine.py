@@ -389,7 +389,7 @@ def end_orphans() -> int:
     ours, ended = os.environ.get("GEO_DATA_DIR", ""), 0
     for process in psutil.process_iter():
         try:
-            orphan = _is_engine(process) and process.ppid() == 1 and os.getppid() != 1
+            orphan = _is_engine(process) and process.ppid() == 1 and os.getpid() != 1
             if orphan and process.environ().get("GEO_DATA_DIR", "") == ours:
                 process.kill()
                 ended += 1
@@ -404,6 +404,7 @@ def _prepare_environment(planned: Planned, device: str) -> None:
     os.environ.setdefault("DO_NOT_TRACK", "1")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+    os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # stdout belongs to --json
     os.environ.setdefault("VLLM_ENGINE_READY_TIMEOUT_S", "600")
     if device != "cpu":
         return

@@ -131,24 +131,32 @@ class Fact:
         return self.surface
 
 
-@lru_cache(maxsize=2048)
+_Facts = dict[tuple[str, Decimal, str], Fact]
+
+
 def facts_of(text: str) -> tuple[Fact, ...]:
-    """Numbers and months of a text, in no particular order, each value and unit once."""
+    """Numbers and months of a text, each value and unit once."""
+    return _scanned(text)[0]
+
+
+def without_facts(text: str) -> str:
+    """The text, width-folded and in lower case, with its numbers, units and months blanked out."""
+    return _scanned(text)[1]
+
+
+@lru_cache(maxsize=4096)
+def _scanned(text: str) -> tuple[tuple[Fact, ...], str]:
     folded = unicodedata.normalize("NFKC", text).lower()
-    facts: dict[tuple[str, Decimal, str], Fact] = {}
-    taken = _months(folded, facts)
-    masked = _mask(folded, taken)
-    taken = _arabic(masked, facts)
-    masked = _mask(masked, taken)
-    masked = _HAN_IDIOM.sub(lambda m: "□" * len(m[0]), masked)
-    _han(masked, facts)
-    _english(masked, facts)
-    return tuple(facts.values())
+    facts: _Facts = {}
+    folded = _mask(folded, _months(folded, facts))
+    folded = _mask(folded, _arabic(folded, facts))
+    idioms = [match.span() for match in _HAN_IDIOM.finditer(folded)]
+    folded = _mask(folded, _han(_mask(folded, idioms), facts))
+    folded = _mask(folded, _english(folded, facts))
+    return tuple(facts.values()), folded
 
 
-def _note(
-    facts: dict[tuple[str, Decimal, str], Fact], kind: str, value: Decimal, dimension: str, surface: str
-) -> None:
+def _note(facts: _Facts, kind: str, value: Decimal, dimension: str, surface: str) -> None:
     facts.setdefault((kind, value, dimension), Fact(kind, value, dimension, surface.strip()))
 
 
@@ -158,7 +166,7 @@ def _mask(text: str, taken: list[tuple[int, int]]) -> str:
     return text
 
 
-def _months(text: str, facts: dict[tuple[str, Decimal, str], Fact]) -> list[tuple[int, int]]:
+def _months(text: str, facts: _Facts) -> list[tuple[int, int]]:
     taken: list[tuple[int, int]] = []
     for match in _MONTH_WORD.finditer(text):
         # "may" and "march" are also words: a month has a number beside it or a preposition of time before it.
@@ -181,7 +189,7 @@ def _months(text: str, facts: dict[tuple[str, Decimal, str], Fact]) -> list[tupl
     return taken
 
 
-def _arabic(text: str, facts: dict[tuple[str, Decimal, str], Fact]) -> list[tuple[int, int]]:
+def _arabic(text: str, facts: _Facts) -> list[tuple[int, int]]:
     taken: list[tuple[int, int]] = []
     for match in _ARABIC.finditer(text):
         try:
@@ -205,9 +213,7 @@ def _scale(word: str) -> int:
     return han.get(word) or _SCALES[word]
 
 
-def _with_unit(
-    text: str, end: int, value: Decimal, surface: str, facts: dict[tuple[str, Decimal, str], Fact]
-) -> int:
+def _with_unit(text: str, end: int, value: Decimal, surface: str, facts: _Facts) -> int:
     unit = _UNIT_AFTER.match(text, end)
     if unit is None:
         before = text[: max(0, end - len(surface))][-1:]
@@ -219,7 +225,8 @@ def _with_unit(
     return unit.end()
 
 
-def _han(text: str, facts: dict[tuple[str, Decimal, str], Fact]) -> None:
+def _han(text: str, facts: _Facts) -> list[tuple[int, int]]:
+    taken: list[tuple[int, int]] = []
     for match in _HAN_RUN.finditer(text):
         value = han_number(match[2])
         if value is None:
@@ -227,10 +234,13 @@ def _han(text: str, facts: dict[tuple[str, Decimal, str], Fact]) -> None:
         number = Decimal(value)
         if match[3]:
             number += Decimal("0." + "".join(str(_HAN_DIGITS[c]) for c in match[3]))
+        end = match.end()
         if match[1]:
             _note(facts, "number", number / 100, "share", match[0])
         else:
-            _with_unit(text, match.end(), number, match[0], facts)
+            end = _with_unit(text, end, number, match[0], facts)
+        taken.append((match.start(), end))
+    return taken
 
 
 def han_number(text: str) -> int | None:
@@ -256,14 +266,18 @@ def han_number(text: str) -> int | None:
     return total + section + digit * (last_scale // 10 if digit and last_scale > 10 else 1)
 
 
-def _english(text: str, facts: dict[tuple[str, Decimal, str], Fact]) -> None:
+def _english(text: str, facts: _Facts) -> list[tuple[int, int]]:
+    taken: list[tuple[int, int]] = []
     for match in _ENGLISH_RUN.finditer(text):
         value = _english_number(re.split(r"[\s-]+", match[0].strip(" -")))
         if match[0].strip() == "one" and not _UNIT_AFTER.match(text, match.end()):
             continue  # "one of the largest", "no one": not a count
-        _with_unit(text, match.end(), Decimal(value), match[0].strip(), facts)
+        end = _with_unit(text, match.end(), Decimal(value), match[0].strip(), facts)
+        taken.append((match.start(), end))
     for match in _ORDINAL_WORD.finditer(text):
         _note(facts, "number", Decimal(_ORDINALS[match[1]]), "", match[1])
+        taken.append(match.span())
+    return taken
 
 
 def _english_number(words: list[str]) -> int:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.types import Evidence, Lang, Span, Verdict
+from core.types import Evidence, Span, Verdict
 from generation.facts import Fact, facts_of
-from generation.sentences import language_of, sentence_spans
 from generation.wording import content_terms, direction_of, names_of, negated, opposed
+from ingest.sentences import sentences
 
 SUPPORTED_COVER = 0.7  # share of the claim's content terms found in the cited sentences
 PARTIAL_COVER = 0.45
@@ -79,7 +79,7 @@ def quote_is_exact(evidence: Evidence, quote: Span, text: str) -> bool:
 
 def _best_window(terms: frozenset[str], passage: str) -> tuple[Span | None, float]:
     """The one or two neighbouring sentences that cover most of `terms`; fewer sentences win a tie."""
-    spans = sentence_spans(passage)
+    spans = sentences(passage)
     best: Span | None = None
     best_cover = 0.0
     for size in range(1, _WINDOW + 1):
@@ -114,10 +114,5 @@ def _carried(fact: Fact, known: Sequence[Fact]) -> bool:
 def _closest(claim: str, window: str) -> str:
     """The sentence of the window that shares most with the claim; polarity belongs to a sentence."""
     terms = content_terms(claim)
-    sentences = [window[s.start : s.end] for s in sentence_spans(window)] or [window]
-    return max(sentences, key=lambda s: len(terms & content_terms(s)))
-
-
-def same_language(question: str, text: str) -> bool:
-    """Whether both are Chinese or both are not."""
-    return (language_of(question) is Lang.ZH) == (language_of(text) is Lang.ZH)
+    parts = [window[s.start : s.end] for s in sentences(window)] or [window]
+    return max(parts, key=lambda s: len(terms & content_terms(s)))

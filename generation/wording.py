@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
 
-from generation.facts import MONTHS
+from generation.facts import MONTHS, without_facts
 
 # -- names -------------------------------------------------------------------------------------
 
@@ -127,11 +126,11 @@ _HAN_STOP = re.compile("[的了是在和与及或也都就而并且对于把被�
 @lru_cache(maxsize=4096)
 def content_terms(text: str) -> frozenset[str]:
     """Stemmed content words of Latin text, and character bigrams of Chinese without function characters."""
-    folded = unicodedata.normalize("NFKC", text)
+    # Numbers are compared as facts, so that 330 m and "three hundred and thirty metres" cost no words.
     terms: set[str] = set()
-    for word in _WORD.findall(folded.lower()):
+    for word in _WORD.findall(without_facts(text)):
         if not _HAN_SEQUENCE.search(word):
-            if word not in STOP_WORDS and not word[0].isdigit():  # numbers are compared as facts
+            if word not in STOP_WORDS and not word[0].isdigit():
                 terms.add(_stem(word))
             continue
         for run in _HAN_SEQUENCE.findall(word):

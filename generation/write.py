@@ -21,8 +21,8 @@ from generation.plan import known_languages
 from generation.prompt import Prompt, build_prompt
 from generation.repository import Outcome, QueryState
 from generation.runtime import CancelWatch, EngineRuntime
-from generation.sentences import language_of
 from generation.stream import EventWriter
+from retrieval.language import question_language
 
 _PRIORITY = {"interactive": 0, "batch": 10}  # the engine takes the lower first
 _LOOK_S = 2.0  # between looks at the row's cancel flag while tokens flow
@@ -59,7 +59,7 @@ class AnswerWriter:
         self._begun = begun
         self._deadline = begun + settings.generation.deadline_s
         self._by_marker = {e.marker: e for e in evidence}
-        self._lang = language_of(state.question)
+        self._lang = question_language(state.question)
         self._claims: list[Claim] = []
         self._usage = Usage()
         self._timings: dict[str, float] = {}

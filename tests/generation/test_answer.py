@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from core.types import Verdict
+from generation.answer import candidates, extract, settled, still_supported
+from tests.generation.evidence import evidence
+
+TOWER = evidence(
+    1,
+    "The tower is 330 metres tall. It stands in Paris.",
+    sentences=(("The tower is 330 metres tall.", 0.9), ("It stands in Paris.", 0.3)),
+    start=50,
+)
+COPY = evidence(2, "The tower is 330 metres tall.", sentences=(("The tower is 330 metres tall.", 0.8),))
+YEAR = evidence(3, "Workers finished it in 1889.", sentences=(("Workers finished it in 1889.", 0.5),))
+
+
+def test_extract_shows_the_best_sentences_word_for_word() -> None:
+    claims = extract("q", (TOWER, YEAR), max_sentences=2)
+    assert [c.text for c in claims] == ["The tower is 330 metres tall.", "Workers finished it in 1889."]
+    quote = claims[0].citations[0].quote
+    assert quote is not None
+    assert (quote.start, quote.end) == (50, 79)
+    assert all(still_supported(c, (TOWER, YEAR)) for c in claims)
+
+
+def test_a_sentence_said_by_two_documents_is_shown_once() -> None:
+    claims = extract("q", (TOWER, COPY, YEAR), max_sentences=2)
+    assert [c.citations[0].marker for c in claims] == [1, 3]
+
+
+def test_two_sentences_of_one_passage_keep_its_order() -> None:
+    claims = extract("q", (TOWER,), max_sentences=2)
+    assert [c.text for c in claims] == ["The tower is 330 metres tall.", "It stands in Paris."]
+
+
+def test_passages_without_sentence_scores_are_scored_by_shared_words() -> None:
+    plain = evidence(1, "Cats sleep. Pumps move water.", sentences=())
+    assert candidates("What do pumps move?", (plain,))[0].text == "Pumps move water."
+
+
+def test_a_span_that_does_not_fit_its_passage_is_never_quoted() -> None:
+    from dataclasses import replace
+
+    from core.types import SentenceScore, Span
+
+    broken = replace(TOWER, sentences=(SentenceScore(Span(40, 60), 1.0),))
+    assert extract("q", (broken,), max_sentences=2) == ()
+
+
+def test_disagreeing_sources_are_both_shown() -> None:
+    letter = evidence(1, "客户在九月十二日来信，要求更换两台阀门。")
+    review = evidence(2, "客户于十月首次提出更换三台阀门的要求。")
+    claims = extract("客户何时要求更换几台阀门？", (letter, review), max_sentences=2)
+    assert {c.citations[0].marker for c in claims} == {1, 2}
+    joined = "".join(c.text for c in claims)
+    assert "九月" in joined
+    assert "十月" in joined
+
+
+def settle(text: str, *markers: int, shown: tuple[str, ...] = (), show_partial: bool = True):
+    return settled(text, markers, (TOWER, YEAR), show_partial=show_partial, shown=shown)
+
+
+def test_a_borne_out_sentence_stays_with_the_sentence_that_carries_it() -> None:
+    claim = settle("The tower is 330 metres tall.", 1)
+    assert claim.verdict is Verdict.SUPPORTED
+    assert claim.citations[0].quote_text == "The tower is 330 metres tall."
+    assert still_supported(claim, (TOWER, YEAR))
+
+
+def test_a_wrong_marker_is_put_right() -> None:
+    claim = settle("The tower is 330 metres tall.", 3)
+    assert claim.citations[0].marker == 1
+    assert claim.reason.startswith("reattributed")
+
+
+def test_a_wrong_number_is_replaced_by_the_source() -> None:
+    claim = settle("The tower is 324 metres tall.", 1)
+    assert claim.text == "The tower is 330 metres tall."
+    assert claim.reason.startswith("replaced_by_source;number:324")
+    assert still_supported(claim, (TOWER, YEAR))
+
+
+def test_a_sentence_from_nowhere_is_removed() -> None:
+    claim = settle("Penguins swim far.", 1)
+    assert (claim.text, claim.citations, claim.verdict) == ("", (), Verdict.UNSUPPORTED)
+
+
+def test_a_marker_that_no_evidence_has_cites_nothing() -> None:
+    claim = settle("Penguins swim far.", 9)
+    assert claim.text == ""
+    assert claim.reason == "marker_out_of_range"
+
+
+def test_a_repetition_is_removed() -> None:
+    assert settle("The tower is 330 metres tall.", 1, shown=("The tower is 330 metres tall.",)).text == ""
+
+
+def test_a_partial_claim_is_hidden_when_the_policy_says_so() -> None:
+    text = "The tower stands in Paris beside a wide river."
+    assert settle(text, 1).verdict in (Verdict.PARTIAL, Verdict.SUPPORTED)
+    hidden = settle(text, 1, show_partial=False)
+    assert hidden.text != text
