@@ -1,0 +1,341 @@
+"""The rerank stage on the real index and encoder: search, evidence, scope, cancel, failing routes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from core import streams
+from core.db import Database
+from core.errors import ConfigError, TransientError
+from core.ids import new_id
+from core.jobs import run_job
+from core.models import EvidenceRow, JobRow, QueryRow, TenantRow
+from core.packs import pack_path
+from core.redis_client import get_redis
+from core.settings import get_settings
+from core.types import Hit, JobStatus, Role, Route, Scope
+from core.worker import Task
+from ingest.service import BlobStore, create_collection, register_upload
+from retrieval import recall, rerank_task
+from retrieval.queries import get_search_result, submit_query
+from retrieval.scratch import ScratchStack, scratch_stack
+
+RULE = "消防通道必须保持畅通，任何人不得堆放杂物，违者按规定处理。"
+NOTES = {
+    "pump.txt": "The cooling pump in hall 4 is serviced every six months. It was last done in March 2024.",
+    "visitors.txt": "Visitors register at the east gate and wear a badge. They return it before leaving.",
+    "archive.txt": "The archive keeps paper records for ten years. Digital records stay for thirty years.",
+    "水泵.txt": "二号厂房的冷却水泵每六个月保养一次。上一次保养在二〇二四年三月完成。",
+}  # fmt: skip
+
+
+def add_texts(stack: ScratchStack, scope: Scope, collection: str, texts: Sequence[tuple[str, str]]) -> None:
+    for name, text in texts:
+        blob = BlobStore.of().stage([text.encode()], get_settings().api.max_upload_bytes)
+        with stack.db.write() as session:
+            register_upload(session, scope, collection=collection, blob=blob, file_name=name)
+    stack.run_jobs()
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[ScratchStack]:
+    try:
+        pack_path(get_settings().packs.encoder)
+    except ConfigError:
+        pytest.skip("the encoder pack is not on this machine; run: geo models fetch")
+    with scratch_stack() as made:
+        add_texts(made, made.scope, made.collection_id, list(NOTES.items()))
+        yield made
+
+
+@pytest.fixture(scope="module")
+def plants(stack: ScratchStack) -> str:
+    with stack.db.write() as session:
+        collection = create_collection(session, stack.scope, name="plants").id
+    valve = "本厂区消防水池补水阀位于东门值班室地下。"
+    texts = [
+        (f"site_{n}.md", f"# 厂区 {n} 手册\n\n{RULE}\n" + (f"\n{valve}\n" if n == 7 else ""))
+        for n in range(1, 9)
+    ]
+    add_texts(stack, stack.scope, collection, texts)
+    return collection
+
+
+@pytest.fixture(scope="module")
+def neighbour(stack: ScratchStack) -> tuple[Scope, str]:
+    """Another tenant on the same index, with a text of its own."""
+    tenant = new_id("ten")
+    scope = Scope(tenant, None, "key_b", Role.WRITER)
+    with stack.db.write() as session:
+        session.add(TenantRow(id=tenant, name="neighbour"))
+        session.flush()
+        collection = create_collection(session, scope, name="corpus").id
+    add_texts(
+        stack, scope, collection, [("a.md", "# A 公司\n\nA 公司并购代号 QUARTZ-LANTERN 预算九千万。\n")]
+    )
+    return scope, collection
+
+
+def ask(
+    stack: ScratchStack, question: str, *, scope: Scope | None = None, collection: str = "", **more: Any
+) -> str:
+    """Submit and run the rerank stage; returns the query's id."""
+    with stack.db.write() as session:
+        query_id = submit_query(
+            session,
+            scope or stack.scope,
+            question=question,
+            collection_ids=[collection or stack.collection_id],
+            **more,
+        )
+    stack.run_jobs([Task.RERANK])
+    return query_id
+
+
+def query_row(db: Database, query_id: str) -> QueryRow:
+    with db.read() as session:
+        return session.get_one(QueryRow, query_id)
+
+
+def evidence_rows(db: Database, query_id: str) -> list[EvidenceRow]:
+    with db.read() as session:
+        return list(
+            session.scalars(
+                select(EvidenceRow).where(EvidenceRow.query_id == query_id).order_by(EvidenceRow.marker)
+            )
+        )
+
+
+def jobs(db: Database, query_id: str) -> dict[str, str]:
+    with db.read() as session:
+        rows = session.execute(select(JobRow.task, JobRow.status).where(JobRow.subject_id == query_id))
+        return dict(rows.tuples())
+
+
+def events(query_id: str) -> list[tuple[str, dict[str, Any]]]:
+    entries: Any = get_redis().xrange(streams.stream_key(query_id))
+    return [(fields["event"], json.loads(fields["data"])) for _, fields in entries]
+
+
+# -- search ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("How often is the cooling pump serviced?", "every six months"),
+        ("冷却水泵多久保养一次？", "每六个月保养一次"),
+        ("Where do visitors register?", "east gate"),
+    ],
+)
+def test_a_search_finds_the_passage_and_tells_which_routes_did(
+    stack: ScratchStack, question: str, words: str
+) -> None:
+    query_id = ask(stack, question, task="search")
+    with stack.db.read() as session:
+        result = get_search_result(session, stack.scope, query_id)
+    assert result.status == "answered"
+    assert words in result.hits[0].passage.text
+    assert {hit.route for hit in result.hits[0].routes} >= {Route.DENSE, Route.LEXICAL}
+    assert [hit.rank for hit in result.hits] == list(range(1, len(result.hits) + 1))
+    assert result.index_generation == query_row(stack.db, query_id).index_generation is not None
+    assert {name: r["state"] for name, r in result.route_reports.items()} == dict.fromkeys(Route, "ok")
+    (first, payload), (last, done) = events(query_id)
+    assert (first, last, done["status"]) == ("search", "done", "answered")
+    assert [hit["passage_id"] for hit in payload["hits"]] == [hit.passage.id for hit in result.hits]
+    assert 0 < get_redis().ttl(streams.stream_key(query_id)) <= 120
+    assert Task.ANSWER.value not in jobs(stack.db, query_id)
+
+
+def test_page_two_goes_on_where_page_one_ended(stack: ScratchStack) -> None:
+    question = "records"
+
+    def page(offset: int, top_k: int) -> list[int]:
+        query_id = ask(stack, question, task="search", options={"offset": offset, "top_k": top_k})
+        with stack.db.read() as session:
+            hits = get_search_result(session, stack.scope, query_id).hits
+        assert [hit.rank for hit in hits] == list(range(offset + 1, offset + 1 + len(hits)))
+        return [hit.passage.id for hit in hits]
+
+    whole = page(0, 4)
+    assert len(whole) == 4
+    assert [*page(0, 2), *page(2, 2)] == whole
+    assert page(40, 2) == []
+
+
+def test_explain_tells_what_was_left_out_and_why(stack: ScratchStack, plants: str) -> None:
+    told = ask(stack, "消防通道", collection=plants, task="search", options={"explain": True})
+    payload = events(told)[0][1]
+    assert payload["hits"][0]["collapsed"] + len(payload["hits"]) >= 2
+    if payload["dropped"]:
+        assert {d["why"] for d in payload["dropped"]} == {"duplicate"}
+    silent = ask(stack, "消防通道", collection=plants, task="search")
+    assert "dropped" not in events(silent)[0][1]
+
+
+def test_filters_reach_every_route(stack: ScratchStack) -> None:
+    query_id = ask(stack, "cooling pump 水泵", task="search", filters={"lang": ["zh"]})
+    with stack.db.read() as session:
+        hits = get_search_result(session, stack.scope, query_id).hits
+    assert hits
+    assert {hit.passage.lang.value for hit in hits} == {"zh"}
+    nothing = ask(stack, "cooling pump", task="search", filters={"tags": ["absent"]})
+    assert query_row(stack.db, nothing).trace["hits"] == []
+    assert query_row(stack.db, nothing).status == "answered"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "🙂🙂🙂",
+        "？！。",
+        "的",
+        "水泵" * 1500,
+        'AND OR NOT ("unclosed AND title:* ~2 [1 TO',
+        "a\x00b",
+        "<think>先想一想</think>水泵多久保养一次？",
+        "' OR 1=1 --",
+        "éclair 和 éclair",
+    ],
+)
+def test_odd_questions_end_like_any_other(stack: ScratchStack, odd: str) -> None:
+    assert query_row(stack.db, ask(stack, odd, task="search")).status == "answered"
+
+
+# -- evidence ----------------------------------------------------------------------------------
+
+
+def test_an_answer_gets_evidence_with_scored_sentences_and_its_next_job(stack: ScratchStack) -> None:
+    query_id = ask(stack, "How often is the cooling pump serviced?")
+    row, evidence = query_row(stack.db, query_id), evidence_rows(stack.db, query_id)
+    assert row.status == "running"
+    assert jobs(stack.db, query_id) == {Task.RERANK.value: "done", Task.ANSWER.value: "waiting"}
+    assert [e.marker for e in evidence] == list(range(1, len(evidence) + 1))
+    assert evidence[0].score > get_settings().retrieval.refusal_threshold
+    best = max(evidence[0].sentences, key=lambda s: s["score"])
+    assert (best["start"], best["end"]) == (
+        0,
+        len("The cooling pump in hall 4 is serviced every six months."),
+    )
+    assert set(row.timings_ms) >= {"retrieval_routes", "retrieval_rerank"}
+    assert row.trace["best_relevance"] == max(e.score for e in evidence)
+
+
+def test_a_question_that_nothing_answers_scores_below_the_threshold(stack: ScratchStack) -> None:
+    threshold = get_settings().retrieval.refusal_threshold
+    for question in ("🙂🙂🙂", "What is the boiling point of tungsten?", "谁写了《红楼梦》？"):
+        evidence = evidence_rows(stack.db, ask(stack, question))
+        assert max((e.score for e in evidence), default=0.0) < threshold, question
+
+
+def test_the_only_different_passage_is_in_the_evidence(stack: ScratchStack, plants: str) -> None:
+    query_id = ask(stack, "7 号厂区消防水池补水阀在哪里？", collection=plants)
+    with stack.db.read() as session:
+        evidence = evidence_rows(stack.db, query_id)
+        found = recall.live_passages(session, stack.scope, [e.passage_id for e in evidence])
+    texts = [found[e.passage_id].passage.text for e in evidence]
+    assert any("补水阀" in text for text in texts[:5])
+
+
+def test_running_the_stage_again_replaces_its_evidence(stack: ScratchStack) -> None:
+    query_id = ask(stack, "Where do visitors register?")
+    before = [(e.marker, e.passage_id, e.score) for e in evidence_rows(stack.db, query_id)]
+    with stack.db.write() as session:
+        job = session.scalars(
+            select(JobRow).where(JobRow.subject_id == query_id, JobRow.task == Task.RERANK.value)
+        ).one()
+        job.status = JobStatus.WAITING.value
+    stack.run_jobs([Task.RERANK])
+    assert [(e.marker, e.passage_id, e.score) for e in evidence_rows(stack.db, query_id)] == before
+    assert jobs(stack.db, query_id)[Task.ANSWER.value] == "waiting"
+
+
+# -- scope -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("question", ["QUARTZ-LANTERN", "A 公司并购代号是什么？", "预算九千万"])
+def test_a_neighbours_text_is_found_by_no_route(
+    stack: ScratchStack, neighbour: tuple[Scope, str], question: str
+) -> None:
+    scope, collection = neighbour
+    own = ask(stack, question, scope=scope, collection=collection, task="search")
+    assert "QUARTZ-LANTERN" in events(own)[0][1]["hits"][0]["text"]
+    foreign = ask(stack, question, task="search")
+    assert "QUARTZ-LANTERN" not in json.dumps(events(foreign), ensure_ascii=False)
+    theirs = {hit["passage_id"] for hit in events(own)[0][1]["hits"]}
+    assert not theirs & {hit["passage_id"] for hit in query_row(stack.db, foreign).trace["hits"]}
+
+
+# -- cancel and failure ------------------------------------------------------------------------
+
+
+def test_a_cancelled_query_ends_at_once_without_evidence(stack: ScratchStack) -> None:
+    with stack.db.write() as session:
+        query_id = submit_query(session, stack.scope, question="pump", collection_ids=[stack.collection_id])
+        session.get_one(QueryRow, query_id).cancel_requested = True
+    stack.run_jobs([Task.RERANK])
+    assert query_row(stack.db, query_id).status == "cancelled"
+    assert evidence_rows(stack.db, query_id) == []
+    assert jobs(stack.db, query_id) == {Task.RERANK.value: "cancelled"}
+    assert [(name, p["status"]) for name, p in events(query_id)] == [("done", "cancelled")]
+
+
+def test_a_query_cancelled_during_the_stage_gets_no_next_job(
+    stack: ScratchStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranked = rerank_task.rank
+
+    def cancelled_meanwhile(db: Database, *args: Any, **kwargs: Any) -> Any:
+        with db.write() as session:
+            for row in session.scalars(select(QueryRow).where(QueryRow.status == "queued")):
+                row.cancel_requested = True
+        return ranked(db, *args, **kwargs)
+
+    monkeypatch.setattr(rerank_task, "rank", cancelled_meanwhile)
+    query_id = ask(stack, "Where do visitors register?")
+    assert query_row(stack.db, query_id).status == "cancelled"
+    assert Task.ANSWER.value not in jobs(stack.db, query_id)
+    assert [name for name, _ in events(query_id)] == ["done"]
+
+
+def test_a_dead_route_stands_in_the_trace_and_the_others_answer(
+    stack: ScratchStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dead(*_: Any, **__: Any) -> list[Hit]:
+        raise TransientError("The hot tier is refused until it is rebuilt.")
+
+    monkeypatch.setattr("retrieval.tiers.HotReader.search", dead)
+    query_id = ask(stack, "Where do visitors register?")
+    row = query_row(stack.db, query_id)
+    assert row.status == "running"
+    assert row.trace["routes"]["dense"]["state"] == "failed"
+    assert "refused" in row.trace["routes"]["dense"]["error"]
+    assert evidence_rows(stack.db, query_id)
+
+
+def test_all_routes_dead_is_retried_and_is_not_an_answer(
+    stack: ScratchStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dead(*_: Any, **__: Any) -> list[Hit]:
+        raise TransientError("out of order")
+
+    for place in ("retrieval.tiers.HotReader.search", "retrieval.tiers.LexicalRoute.search"):
+        monkeypatch.setattr(place, dead)
+    monkeypatch.setattr(recall, "mentioning_passages", dead)
+    with stack.db.write() as session:
+        query_id = submit_query(session, stack.scope, question="pump", collection_ids=[stack.collection_id])
+    with stack.db.read() as session:
+        job_id = session.scalars(select(JobRow.id).where(JobRow.subject_id == query_id)).one()
+    run_job(job_id, rerank_task.rerank_query, db=stack.db)
+    row = query_row(stack.db, query_id)
+    assert row.status == "queued"
+    assert jobs(stack.db, query_id) == {Task.RERANK.value: "waiting"}
+    for _ in range(get_settings().worker.max_attempts - 1):
+        run_job(job_id, rerank_task.rerank_query, db=stack.db)
+    row = query_row(stack.db, query_id)
+    assert (row.status, row.error_code) == ("failed", "unavailable")
