@@ -130,7 +130,9 @@ def _file_stem(document: CorpusDocument) -> str:
 
 
 def _register_tasks() -> None:
-    import retrieval.tasks  # noqa: F401 - both register their tasks with the application
+    import retrieval.tasks
+
+    assert ingest.tasks and retrieval.tasks  # imported for the tasks that they register
 
 
 @contextmanager

@@ -262,3 +262,10 @@ def get_reader() -> IndexReader:
                 expected=lambda: index_expected(db),
             )
         return _reader
+
+
+def forget_reader() -> None:
+    """Let the next `get_reader` follow the index folder that the settings name then."""
+    global _reader
+    with _reader_lock:
+        _reader = None
