@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -130,9 +131,8 @@ def _file_stem(document: CorpusDocument) -> str:
 
 
 def _register_tasks() -> None:
-    import retrieval.tasks
-
-    assert ingest.tasks and retrieval.tasks  # imported for the tasks that they register
+    for module in ("ingest.tasks", "retrieval.tasks"):
+        import_module(module)  # importing registers their tasks with the application
 
 
 @contextmanager
