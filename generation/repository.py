@@ -25,6 +25,7 @@ from core.models import (
 )
 from core.types import (
     AnswerStatus,
+    Citation,
     CitationMode,
     Claim,
     EnginePlan,
@@ -427,6 +428,27 @@ def store_outcome(session: Session, query_id: str, outcome: Outcome, pages: Mapp
     row.finished_at = utcnow()
     session.flush()
     return True
+
+
+def stored_claims(session: Session, query_id: str) -> tuple[Claim, ...]:
+    """The query's claims as values, in order."""
+    rows = session.scalars(select(ClaimRow).where(ClaimRow.query_id == query_id).order_by(ClaimRow.ordinal))
+    return tuple(
+        Claim(row.text, tuple(_citation(c) for c in row.citations), Verdict(row.verdict), row.reason)
+        for row in rows
+    )
+
+
+def _citation(c: Mapping[str, Any]) -> Citation:
+    quote = c.get("quote")
+    return Citation(
+        marker=c["marker"],
+        passage_id=c["passage_id"],
+        document_id=c["document_id"],
+        version=c["version"],
+        quote=Span(quote["start"], quote["end"]) if quote else None,
+        quote_text=quote["text"] if quote else "",
+    )
 
 
 def _claim_row(query_id: str, ordinal: int, claim: Claim, pages: Mapping[int, int | None]) -> ClaimRow:

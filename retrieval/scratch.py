@@ -115,6 +115,10 @@ class ScratchStack:
                     progress(n, len(waiting))
         return done
 
+    def waiting(self, tasks: Iterable[Task]) -> list[str]:
+        """Ids of the waiting jobs of these tasks, oldest first."""
+        return [job_id for _, job_id in self._waiting([task.value for task in tasks])]
+
     def _waiting(self, tasks: Sequence[str]) -> list[tuple[str, str]]:
         with self.db.read() as session:
             rows = session.execute(

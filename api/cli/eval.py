@@ -39,6 +39,30 @@ def retrieval(
     print(f"{figures['n']} questions, p50 {figures['p50_ms']} ms, p95 {figures['p95_ms']} ms")
 
 
+@eval_app.command("answers")
+def answers(
+    corpus: _File,
+    queries: _File,
+    qrels: _File,
+    answers: _File,
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N judged questions.")] = None,
+    mode: Annotated[str, typer.Option(help="extract or free; default: the server's.")] = "",
+    json: Json = False,
+) -> None:
+    """Ask judged questions and check what is shown: gold answers, citations, verdicts, refusals."""
+    if mode not in ("", "extract", "free"):
+        raise typer.BadParameter("choose extract or free", param_hint="--mode")
+    from generation.measure import eval_answers
+
+    figures = eval_answers(corpus, queries, qrels, answers, limit=limit, mode=mode)
+    if json:
+        emit(figures)
+        return
+    for name, value in figures.items():
+        if isinstance(value, int | float | str):
+            print(f"{name:24}{value}")
+
+
 def register(app: typer.Typer) -> None:
     """Add the group to the command line."""
     app.add_typer(eval_app, name="eval")
