@@ -114,7 +114,7 @@ def evidence_rows(db: Database, query_id: str) -> list[EvidenceRow]:
 def jobs(db: Database, query_id: str) -> dict[str, str]:
     with db.read() as session:
         rows = session.execute(select(JobRow.task, JobRow.status).where(JobRow.subject_id == query_id))
-        return dict(rows.tuples())
+        return {row.task: row.status for row in rows}
 
 
 def events(query_id: str) -> list[tuple[str, dict[str, Any]]]:
