@@ -63,8 +63,7 @@ class Teller:
     def _append(self, claim: Mapping[str, Any], gap: str) -> tuple[str, list[dict[str, Any]]]:
         added, start = gap + claim["text"], len(self.text) + len(gap)
         for marker in dict.fromkeys(c["marker"] for c in claim["citations"]):
-            if f"[{marker}]" not in claim["text"]:
-                added += f"[{marker}]"
+            added += f"[{marker}]"
         self.text += added
         return added, [_annotation(c, claim, start, len(self.text)) for c in claim["citations"]]
 
