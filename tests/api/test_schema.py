@@ -26,7 +26,7 @@ def test_generated_requests_never_crash_a_door(url: str) -> None:
 
 def exercise(operation: Any) -> None:
     @settings(
-        max_examples=20,
+        max_examples=12,
         deadline=None,
         database=None,
         derandomize=True,
