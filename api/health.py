@@ -36,6 +36,7 @@ class TierState:
     tier: str
     generation: int
     published_at: datetime | None
+    refused: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ def readiness(db: Database, settings: Settings) -> Readiness:
     if checks["database"].ok:
         with db.read() as session:
             tiers = _tiers(session)
+        checks["index"] = _index(tiers)
     workers = _workers(get_redis(), settings.worker.stall_after_s) if checks["redis"].ok else {}
     return Readiness(all(check.ok for check in checks.values()), checks, workers, tiers)
 
@@ -117,6 +119,11 @@ def _disk(settings: Settings) -> Check:
     return Check(True, f"{free >> 20} MiB free")
 
 
+def _index(tiers: list[TierState]) -> Check:
+    damaged = [f"{t.tier}: {t.refused}" for t in tiers if t.refused]
+    return Check(not damaged, "; ".join(damaged) and f"refused until rebuilt: {'; '.join(damaged)}")
+
+
 def _tiers(session: Session) -> list[TierState]:
     rows = session.scalars(select(TierRow).order_by(TierRow.tier))
-    return [TierState(row.tier, row.generation, row.published_at) for row in rows]
+    return [TierState(row.tier, row.generation, row.published_at, row.refused) for row in rows]

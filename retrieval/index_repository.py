@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -26,8 +26,10 @@ from core.models import (
     TierRow,
 )
 from core.types import DocumentStatus, Scope
-from retrieval.lexical import LexicalDocument
-from retrieval.vector_pages import VectorRow
+
+if TYPE_CHECKING:  # the HTTP process reads tier states here and loads neither tantivy nor numpy
+    from retrieval.lexical import LexicalDocument
+    from retrieval.vector_pages import VectorRow
 
 _BATCH = 500  # ids per statement, below every database's parameter limit
 
@@ -155,6 +157,8 @@ def set_refused(session: Session, tier: str, reason: str | None) -> None:
 
 def vector_rows(session: Session, ids: Sequence[int], model: str) -> list[VectorRow]:
     """Stored vectors of these passages, in segment order; passages without one are left out."""
+    from retrieval.vector_pages import VectorRow
+
     rows: list[VectorRow] = []
     for start in range(0, len(ids), _BATCH):
         rows.extend(
@@ -170,6 +174,8 @@ def vector_rows(session: Session, ids: Sequence[int], model: str) -> list[Vector
 
 def lexical_documents(session: Session, ids: Sequence[int]) -> list[LexicalDocument]:
     """Search text of these passages; passages that are gone are left out."""
+    from retrieval.lexical import LexicalDocument
+
     found: list[LexicalDocument] = []
     for start in range(0, len(ids), _BATCH):
         query = (

@@ -1,9 +1,22 @@
 """The doors, one file per resource."""
 
 from api.routes import chat, collections, documents, entities, health, queries, search
-from api.routes.admin import audit, engine, jobs, keys
+from api.routes.admin import audit, engine, jobs, keys, tiers
 
 ROUTERS = tuple(
     module.router
-    for module in (collections, documents, search, queries, chat, entities, keys, audit, jobs, engine, health)
+    for module in (
+        collections,
+        documents,
+        search,
+        queries,
+        chat,
+        entities,
+        keys,
+        audit,
+        jobs,
+        tiers,
+        engine,
+        health,
+    )
 )

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import select
 
 from core.db import Database, get_database
-from core.models import DocumentRow, JobRow, QueryRow
+from core.models import DocumentRow, JobRow, QueryRow, TierRow
 from tests.api import answering
 
 ODD = [
@@ -189,6 +189,36 @@ def test_readiness_tells_of_workers_and_tiers(client: TestClient) -> None:
     assert ready.status_code == 200
     assert set(ready.json()["workers"]) == {"ingest", "index", "retrieval", "maintenance", "generation"}
     assert not ready.json()["workers"]["ingest"]["alive"]
+
+
+def test_damaged_tier_makes_it_unready(client: TestClient) -> None:
+    with get_database().write() as session:
+        session.add(TierRow(tier="hot", generation=3, refused="checksum of segment 2 differs"))
+    ready = client.get("/readyz")
+    assert ready.status_code == 503
+    assert "segment 2" in ready.json()["checks"]["index"]["detail"]
+    assert ready.json()["tiers"][0]["generation"] == 3
+
+
+def test_one_build_of_a_tier_is_open(client: TestClient) -> None:
+    tiers = client.get("/v1/admin/tiers").json()["items"]
+    assert [(t["tier"], t["status"]) for t in tiers] == [
+        ("hot", "empty"), ("warm", "not_configured"), ("cold", "not_configured"),
+    ]  # fmt: skip
+    assert client.post("/v1/admin/tiers/hot/rollback").status_code == 409
+    assert client.post("/v1/admin/tiers/lukewarm/rebuild").status_code == 404
+    build = client.post("/v1/admin/tiers/hot/rebuild", json={"mode": "full"})
+    assert build.status_code == 202
+    second = client.post("/v1/admin/tiers/all/rebuild")
+    assert second.status_code == 409
+    assert second.json()["build_id"] == build.json()["id"]
+    door = build.json()["status_url"]
+    assert client.get(door).json()["status"] == "queued"
+    assert client.post(door + "/cancel").json()["status"] == "cancelled"
+    assert client.post(door + "/cancel").status_code == 409
+    assert [b["status"] for b in client.get("/v1/admin/builds").json()["items"]] == ["cancelled"]
+    actions = [e["action"] for e in client.get("/v1/admin/audit").json()["items"]]
+    assert actions == ["build.cancel", "tier.rebuild"]
 
 
 def test_uploads_survive_a_broker_that_is_away(
