@@ -102,6 +102,7 @@ export const en = {
   "advice.empty": "The file holds no readable text. Check that the right file was chosen.",
   "advice.unsupported_format": "Convert it to PDF, DOCX, HTML, Markdown or plain text and upload it again.",
   "advice.corrupt": "The file is damaged. Open it in its own program, save a fresh copy and upload that.",
+  "advice.type_mismatch": "The name ends in one format and the content is another. Give the file its true ending and upload it again.",
   "advice.too_large": "Split the file, or ask the operator to raise the limit.",
   "advice.timeout": "It took too long to read. Split the file and upload the parts.",
   "advice.resource": "The file needs more memory than it may use. Split it and upload the parts.",

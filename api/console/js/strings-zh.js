@@ -102,6 +102,7 @@ export const zh = {
   "advice.empty": "文件里没有可读的文字。请确认选对了文件。",
   "advice.unsupported_format": "请转成 PDF、DOCX、HTML、Markdown 或纯文本后重新上传。",
   "advice.corrupt": "文件已损坏。请用原来的程序打开，另存一份后再上传。",
+  "advice.type_mismatch": "文件名的后缀与内容的格式不符。请改成正确的后缀后重新上传。",
   "advice.too_large": "请拆分文件，或请运维调高上限。",
   "advice.timeout": "读取耗时过长。请拆分文件后分别上传。",
   "advice.resource": "文件所需内存超过限额。请拆分文件后分别上传。",
