@@ -23,7 +23,7 @@ from core.models import BuildRow, IndexLogRow, JobRow, TierRow
 from core.settings import get_settings
 from core.types import BuildStatus, JobStatus, Role, Scope, Tier
 from core.worker import Task
-from retrieval import index_repository as repository
+from retrieval import tier_repository as repository
 from retrieval.files import DamagedIndex
 from retrieval.manifest import IndexFolder
 

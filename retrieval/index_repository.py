@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -23,13 +23,14 @@ from core.models import (
     PassageRow,
     PassageVectorRow,
     QueryRow,
-    TierRow,
 )
 from core.types import DocumentStatus, Scope
-
-if TYPE_CHECKING:  # the HTTP process reads tier states here and loads neither tantivy nor numpy
-    from retrieval.lexical import LexicalDocument
-    from retrieval.vector_pages import VectorRow
+from retrieval.lexical import LexicalDocument
+from retrieval.tier_repository import TierState as TierState
+from retrieval.tier_repository import set_refused as set_refused
+from retrieval.tier_repository import set_tier_state as set_tier_state
+from retrieval.tier_repository import tier_state as tier_state
+from retrieval.vector_pages import VectorRow
 
 _BATCH = 500  # ids per statement, below every database's parameter limit
 
@@ -43,18 +44,6 @@ class LogEntry:
     document_id: str
     version: int
     passage_ids: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TierState:
-    """What the database says that a tier serves."""
-
-    generation: int = 0
-    applied_seq: int = 0
-    model: str = ""
-    dimension: int = 0
-    previous: tuple[int, ...] = ()
-    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,47 +107,11 @@ def trim_log(session: Session, floor: int) -> None:
             )
 
 
-# -- tiers -------------------------------------------------------------------------------------
-
-
-def tier_state(session: Session, tier: str) -> TierState:
-    """The tier's row, or the state of a tier that was never written."""
-    row = session.get(TierRow, tier)
-    if row is None:
-        return TierState()
-    return TierState(
-        row.generation, row.applied_seq, row.model, row.dimension, tuple(row.previous), row.refused
-    )
-
-
-def set_tier_state(session: Session, tier: str, state: TierState) -> None:
-    """Store what the tier serves from now on."""
-    row = session.get(TierRow, tier)
-    if row is None:
-        row = TierRow(tier=tier)
-        session.add(row)
-    row.generation, row.applied_seq = state.generation, state.applied_seq
-    row.model, row.dimension = state.model, state.dimension
-    row.previous, row.refused = list(state.previous), state.refused
-    row.published_at = utcnow()
-
-
-def set_refused(session: Session, tier: str, reason: str | None) -> None:
-    """Note that a reader found the tier damaged, or that it is whole again."""
-    row = session.get(TierRow, tier)
-    if row is None:
-        row = TierRow(tier=tier)
-        session.add(row)
-    row.refused = reason
-
-
 # -- vectors and search text -------------------------------------------------------------------
 
 
 def vector_rows(session: Session, ids: Sequence[int], model: str) -> list[VectorRow]:
     """Stored vectors of these passages, in segment order; passages without one are left out."""
-    from retrieval.vector_pages import VectorRow
-
     rows: list[VectorRow] = []
     for start in range(0, len(ids), _BATCH):
         rows.extend(
@@ -174,8 +127,6 @@ def vector_rows(session: Session, ids: Sequence[int], model: str) -> list[Vector
 
 def lexical_documents(session: Session, ids: Sequence[int]) -> list[LexicalDocument]:
     """Search text of these passages; passages that are gone are left out."""
-    from retrieval.lexical import LexicalDocument
-
     found: list[LexicalDocument] = []
     for start in range(0, len(ids), _BATCH):
         query = (

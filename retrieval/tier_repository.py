@@ -1,0 +1,53 @@
+"""Rows ↔ values of what each tier serves; light, because the HTTP process reads it too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from core.db import utcnow
+from core.models import TierRow
+
+
+@dataclass(frozen=True, slots=True)
+class TierState:
+    """What the database says that a tier serves."""
+
+    generation: int = 0
+    applied_seq: int = 0
+    model: str = ""
+    dimension: int = 0
+    previous: tuple[int, ...] = ()
+    refused: str | None = None
+
+
+def tier_state(session: Session, tier: str) -> TierState:
+    """The tier's row, or the state of a tier that was never written."""
+    row = session.get(TierRow, tier)
+    if row is None:
+        return TierState()
+    return TierState(
+        row.generation, row.applied_seq, row.model, row.dimension, tuple(row.previous), row.refused
+    )
+
+
+def set_tier_state(session: Session, tier: str, state: TierState) -> None:
+    """Store what the tier serves from now on."""
+    row = session.get(TierRow, tier)
+    if row is None:
+        row = TierRow(tier=tier)
+        session.add(row)
+    row.generation, row.applied_seq = state.generation, state.applied_seq
+    row.model, row.dimension = state.model, state.dimension
+    row.previous, row.refused = list(state.previous), state.refused
+    row.published_at = utcnow()
+
+
+def set_refused(session: Session, tier: str, reason: str | None) -> None:
+    """Note that a reader found the tier damaged, or that it is whole again."""
+    row = session.get(TierRow, tier)
+    if row is None:
+        row = TierRow(tier=tier)
+        session.add(row)
+    row.refused = reason
