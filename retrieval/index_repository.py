@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy import Select, and_, delete, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -174,19 +174,22 @@ def live_ids(session: Session, after: tuple[str, str, int], limit: int) -> list[
 
 def count_live(session: Session) -> int:
     """Passages of live versions."""
-    return int(
-        session.scalar(
-            select(func.count())
-            .select_from(PassageRow)
-            .join(
-                DocumentRow,
-                and_(
-                    DocumentRow.id == PassageRow.document_id, DocumentRow.live_version == PassageRow.version
-                ),
-            )
-            .where(DocumentRow.status != DocumentStatus.DELETING.value)
-        )
-        or 0
+    return int(session.scalar(_live_count()) or 0)
+
+
+def count_live_vectors(session: Session, model: str) -> int:
+    """Passages of live versions that have a vector of this encoder."""
+    has_vector = and_(PassageVectorRow.passage_id == PassageRow.id, PassageVectorRow.model == model)
+    return int(session.scalar(_live_count().join(PassageVectorRow, has_vector)) or 0)
+
+
+def _live_count() -> Select[int]:
+    live = and_(DocumentRow.id == PassageRow.document_id, DocumentRow.live_version == PassageRow.version)
+    return (
+        select(func.count())
+        .select_from(PassageRow)
+        .join(DocumentRow, live)
+        .where(DocumentRow.status != DocumentStatus.DELETING.value)
     )
 
 
