@@ -201,12 +201,13 @@ class CancelWatch:
             self._callbacks.pop(query_id, None)
 
     def _listen(self) -> None:
+        client = get_redis()  # held: its connections close with it
         while True:
             try:
-                with get_redis().pubsub(ignore_subscribe_messages=True) as channel:
+                with client.pubsub(ignore_subscribe_messages=True) as channel:
                     channel.subscribe(CANCEL_CHANNEL)
                     self._receive(channel)
-            except RedisError:
+            except (RedisError, OSError):
                 # Rows are looked at as well, so a cancel during an outage is only slower.
                 log.warning("cancel_watch_reconnects")
                 time.sleep(1.0)
