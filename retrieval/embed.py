@@ -41,7 +41,7 @@ def embed_missing(
     for start in range(0, len(missing), BATCH):
         batch = missing[start : start + BATCH]
         vectors = encode([encoder_text(p) for p in batch])
-        usable = np.isfinite(vectors).all(axis=1)
+        usable: list[bool] = [bool(np.isfinite(row).all()) for row in vectors]
         stored = [(p.id, to_bytes(v)) for p, v, ok in zip(batch, vectors, usable, strict=True) if ok]
         failed.extend(p.id for p, ok in zip(batch, usable, strict=True) if not ok)
         with db.write() as session:

@@ -28,6 +28,7 @@ from core.ids import new_id
 from core.settings import get_settings
 from core.types import Scope, Tier
 from retrieval import index_repository as repository
+from retrieval import tier_repository
 from retrieval.embed import Encode, embed_missing
 from retrieval.faiss_index import load_flat, search_flat
 from retrieval.files import DamagedIndex, sync_folder
@@ -131,7 +132,7 @@ class Builder:
         manifest = self._replay(aside, manifest, down_to=0)
         with self.db.read() as session:
             live = repository.count_live_vectors(session, self.space.model)
-            state = repository.tier_state(session, Tier.HOT.value)
+            state = tier_repository.tier_state(session, Tier.HOT.value)
         if manifest.live_count < live:
             raise BuildRejected(
                 f"The build holds {manifest.live_count} vectors, the database {live}; nothing was changed.",
@@ -262,7 +263,7 @@ def roll_back(writer: IndexWriter) -> Manifest:
         BuildRejected: nothing is kept, its files are damaged, or it belongs to another encoder.
     """
     with writer.db.read() as session:
-        state = repository.tier_state(session, Tier.HOT.value)
+        state = tier_repository.tier_state(session, Tier.HOT.value)
     if not state.previous:
         raise BuildRejected("No earlier generation is kept.")
     try:

@@ -16,7 +16,7 @@ from core.jobs import JobRun, add_job, run_job
 from core.settings import get_settings
 from core.types import BuildStatus, JobStatus, Tier
 from core.worker import Task, get_app, next_stage, worker_name
-from retrieval import builds, rerank_task
+from retrieval import builds, rerank_task, tier_repository
 from retrieval import index_repository as repository
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def _space(db: Database) -> VectorSpace:
 
     model = get_settings().packs.encoder
     with db.read() as session:
-        state = repository.tier_state(session, Tier.HOT.value)
+        state = tier_repository.tier_state(session, Tier.HOT.value)
     if state.model == model and state.dimension:
         return VectorSpace(model, state.dimension)
     return _own_space()

@@ -28,11 +28,12 @@ from core.metrics import INDEX_GENERATION, INDEX_PUBLISH_SECONDS, INDEX_VECTORS
 from core.settings import get_settings
 from core.types import Tier
 from retrieval import index_repository as repository
+from retrieval import tier_repository
 from retrieval.files import DamagedIndex
 from retrieval.index_files import Layout, OpenSegments, apply_entries, forget_segments
-from retrieval.index_repository import TierState
 from retrieval.lease import WriterLease, writer_lease
 from retrieval.manifest import IndexFolder, Manifest
+from retrieval.tier_repository import TierState
 
 log = logging.getLogger(__name__)
 _TAIL = 1000  # log entries per publish
@@ -94,7 +95,7 @@ class IndexWriter:
             ConfigError: the index holds another encoder's vectors.
         """
         with self.db.read() as session:
-            state = repository.tier_state(session, Tier.HOT.value)
+            state = tier_repository.tier_state(session, Tier.HOT.value)
         on_disk = self.folder.current_generation()
         if state.generation == 0 and on_disk is None:
             return Manifest()
@@ -122,7 +123,7 @@ class IndexWriter:
             LeaseLost: another writer took over; the pointer did not move.
         """
         with self.db.read() as session:
-            state = repository.tier_state(session, Tier.HOT.value)
+            state = tier_repository.tier_state(session, Tier.HOT.value)
         newest = max(state.generation, self._pointer())
         manifest = replace(
             changed, generation=newest + 1, fence=self.lease.fence, published_at=utcnow().isoformat()
@@ -131,7 +132,7 @@ class IndexWriter:
         kept = (state.previous if previous is None else previous)[: self._keep - 1]
         with self.db.write() as session:
             self.lease.check(session)
-            repository.set_tier_state(
+            tier_repository.set_tier_state(
                 session,
                 Tier.HOT.value,
                 TierState(
