@@ -11,11 +11,13 @@ from typing import Protocol
 
 from core.db import Database
 from core.settings import RetrievalSettings, get_settings
-from core.types import Hit, Lang, Route, Scope
+from core.types import Hit, Lang, Passage, Route, Scope
 from ingest.encode import TokenVectors, get_encoder
+from retrieval.embed import encoder_text
 from retrieval.entity_route import catalogue_of, entities_in, mentioning_passages
 from retrieval.filters import Filters
 from retrieval.fuse import Fused, route_weights, standardized_sum
+from retrieval.index_repository import PassageText
 from retrieval.language import identifier_share, question_language
 from retrieval.query_repository import (
     StoredPassage,
@@ -173,8 +175,8 @@ def rank(
     fused = fuse(text, recalled, {i: p.passage.lang for i, p in known.items()})
     watch.lap("fuse")
     head = [
-        (f.passage_id, known[f.passage_id].passage.text, known[f.passage_id].passage.lang)
-        for f in fused[: max(s.rerank_k, 0)]
+        (f.passage_id, encoded_text(known[f.passage_id].passage), known[f.passage_id].passage.lang)
+        for f in fused[: s.rerank_k]
     ]
     scored = {
         one.passage_id: one
@@ -241,6 +243,11 @@ def _searches(
         return ranked_hits(Route.ENTITY, found)
 
     return {Route.DENSE: dense, Route.LEXICAL: lexical, Route.ENTITY: entity}
+
+
+def encoded_text(passage: Passage) -> str:
+    """The passage as the dense route's vectors saw it: under its headings. Its own text stands last."""
+    return encoder_text(PassageText(passage.id, passage.heading_path, passage.text))
 
 
 def _ids(recalled: Recalled) -> set[int]:

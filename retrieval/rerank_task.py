@@ -20,14 +20,16 @@ from core.db import utcnow
 from core.jobs import JobRun, add_job, run_job
 from core.redis_client import get_redis
 from core.settings import get_settings
-from core.types import AnswerStatus, CitationMode, Evidence, JobStatus, Scope
+from core.types import AnswerStatus, CitationMode, Evidence, JobStatus, Passage, Scope
 from core.worker import Task, get_app, next_stage, worker_name
+from ingest.encode import TokenVectors
 from retrieval import query_repository
 from retrieval.filters import parse_filters
 from retrieval.pack import Candidate, Dropped, Selection, diversify, fit
 from retrieval.queries import page_of
 from retrieval.query_repository import StoredQuery
-from retrieval.recall import Ranked, Ranking, rank
+from retrieval.recall import Ranked, Ranking, encoded_text, rank
+from retrieval.rerank import Scored
 from retrieval.sentence_scores import score_sentences
 
 log = logging.getLogger(__name__)
@@ -161,7 +163,7 @@ def _evidence(prepared: Prepared, ranking: Ranking) -> Outcome:
     sentences = score_sentences(
         ranking.question,
         [
-            (r.stored.passage.text, r.scored.tokens, r.stored.passage.span.start)
+            (r.stored.passage.text, _own_tokens(r.stored.passage, r.scored), r.stored.passage.span.start)
             for r in chosen
             if r.scored is not None
         ],
@@ -182,6 +184,12 @@ def _evidence(prepared: Prepared, ranking: Ranking) -> Outcome:
         for marker, r in enumerate(chosen, 1)
     )
     return Outcome(ranking, evidence=evidence, total=len(ranking.ranked), dropped=dropped)
+
+
+def _own_tokens(passage: Passage, scored: Scored) -> TokenVectors:
+    """Token places counted from the passage's own text; those of its headings come before 0."""
+    before = len(encoded_text(passage)) - len(passage.text)
+    return TokenVectors(scored.tokens.vectors, scored.tokens.offsets - before)
 
 
 def _model_reads(prepared: Prepared, ranking: Ranking) -> bool:
