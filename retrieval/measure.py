@@ -134,9 +134,7 @@ def _ask_all(stack: ScratchStack, asked: Sequence[tuple[str, str]], judged: Qrel
     scope = stack.scope.narrowed((stack.collection_id,))
     for n, (query_id, text) in enumerate(asked, 1):
         begun = time.perf_counter()
-        ranking = rank(
-            stack.db, get_reader().snapshot(), scope, text=text, filters=Filters(), wanted=2 * CUTOFF
-        )
+        ranking = rank(stack.db, get_reader(), scope, text=text, filters=Filters(), wanted=2 * CUTOFF)
         laps.append((time.perf_counter() - begun) * 1000)
         document_of = {
             r.stored.passage.id: stack.corpus_ids[r.stored.passage.document_id] for r in ranking.ranked

@@ -35,6 +35,7 @@ from retrieval.routes import Recalled, RouteSearch, get_route_pool, ranked_hits,
 ROUTE_WEIGHTS: Mapping[Route, float] = {Route.DENSE: 1.0, Route.LEXICAL: 0.75, Route.ENTITY: 0.2}
 MAX_FILTER_PASSAGES = 20_000  # a filter that leaves more is applied to what the route found
 _TOKEN_CACHE_BYTES = 128 << 20  # about 1,000 passages of 160 tokens at 384 dimensions
+_SNAPSHOT_TRIES = 3  # the last one is taken as it is: the index changes faster than a query is answered
 _ROUTE_SPARES = 2  # threads per route and query thread, so that late routes do not starve the next query
 
 
@@ -74,6 +75,14 @@ class Snapshot(Protocol):
     @property
     def lexical(self) -> LexicalIndex:
         """The words."""
+        ...
+
+
+class SnapshotSource(Protocol):
+    """Where snapshots come from (`retrieval.tiers.IndexReader`)."""
+
+    def snapshot(self, *, wait: bool = False) -> Snapshot:
+        """The newest generation; `wait` also waits for one that is being loaded."""
         ...
 
 
@@ -140,7 +149,7 @@ class _LazyQuestion:
 
 def rank(
     db: Database,
-    index: Snapshot,
+    index: SnapshotSource,
     scope: Scope,
     *,
     text: str,
@@ -152,7 +161,7 @@ def rank(
 
     Args:
         db: for short reads; none is open while the encoder works.
-        index: one snapshot, so that both routes see the same generation.
+        index: gives one snapshot per recall, so that both routes see the same generation.
         scope: tenant and collections; an empty one finds nothing.
         text: the question.
         filters: applied inside every route.
@@ -165,13 +174,8 @@ def rank(
     s = settings or get_settings().retrieval
     watch = _Stopwatch()
     question = _LazyQuestion(text)
-    searches = _searches(db, index, scope, question, filters, max(s.route_k, 4 * wanted))
-    threads = get_settings().worker.retrieval_threads * len(searches) * _ROUTE_SPARES
-    recalled = get_route_pool(threads).recall(searches, deadline_s=s.route_deadline_ms / 1000)
-    watch.lap("routes")
-    with db.read() as session:
-        known = live_passages(session, scope, _ids(recalled), filters)
-    watch.lap("load")
+    k = max(s.route_k, 4 * wanted)
+    snapshot, recalled, known = _recall_live(db, index, scope, question, filters, k, s, watch)
     fused = fuse(text, recalled, {i: p.passage.lang for i, p in known.items()})
     watch.lap("fuse")
     head = [
@@ -191,7 +195,42 @@ def rank(
         Ranked(known[i], by_id[i], score, scored[i].relevance if i in scored else 0.0, scored.get(i))
         for i, score in order
     )
-    return Ranking(question.get(), ranked, recalled, index.generation, watch.laps)
+    return Ranking(question.get(), ranked, recalled, snapshot.generation, watch.laps)
+
+
+def _recall_live(
+    db: Database,
+    index: SnapshotSource,
+    scope: Scope,
+    question: _LazyQuestion,
+    filters: Filters,
+    k: int,
+    s: RetrievalSettings,
+    watch: _Stopwatch,
+) -> tuple[Snapshot, Recalled, dict[int, StoredPassage]]:
+    """Recall and load what is live, on a snapshot that holds every live version.
+
+    A version is indexed before it goes live and its predecessor leaves the index after. A query that took its
+    snapshot before the first and reads the database after the second sees neither: it finds hidden passages
+    and a newer generation, and asks that one.
+    """
+    attempt = 0
+    while True:
+        attempt += 1
+        snapshot, hidden = index.snapshot(wait=attempt > 1), set[int]()
+        searches = _searches(db, snapshot, scope, question, filters, k, hidden)
+        threads = get_settings().worker.retrieval_threads * len(searches) * _ROUTE_SPARES
+        recalled = get_route_pool(threads).recall(searches, deadline_s=s.route_deadline_ms / 1000)
+        watch.lap("routes")
+        found = _ids(recalled)
+        with db.read() as session:
+            known = live_passages(session, scope, found, filters)
+        watch.lap("load")
+        hidden |= found - known.keys()
+        if not hidden or attempt == _SNAPSHOT_TRIES:
+            return snapshot, recalled, known
+        if index.snapshot(wait=True).generation == snapshot.generation:
+            return snapshot, recalled, known
 
 
 def fuse(text: str, recalled: Recalled, langs: Mapping[int, Lang]) -> list[Fused]:
@@ -209,11 +248,21 @@ def fuse(text: str, recalled: Recalled, langs: Mapping[int, Lang]) -> list[Fused
 
 
 def _searches(
-    db: Database, index: Snapshot, scope: Scope, question: _LazyQuestion, filters: Filters, k: int
+    db: Database,
+    index: Snapshot,
+    scope: Scope,
+    question: _LazyQuestion,
+    filters: Filters,
+    k: int,
+    hidden: set[int],
 ) -> dict[Route, RouteSearch]:
+    """One search per route; ids that an index holds and this scope may not see now go to `hidden`."""
+
     def keep(ids: Sequence[int]) -> set[int]:
         with db.read() as session:
-            return set(live_languages(session, scope, ids, filters))
+            visible = set(live_languages(session, scope, ids, filters))
+        hidden.update(set(ids) - visible)
+        return visible
 
     def dense() -> Sequence[Hit]:
         passages: list[int] | None = None

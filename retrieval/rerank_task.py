@@ -90,7 +90,7 @@ def rerank_query(run: JobRun) -> None:
 
     ranking = rank(
         run.db,
-        get_reader().snapshot(),
+        get_reader(),
         prepared.scope,
         text=query.question,
         filters=parse_filters(query.filters),

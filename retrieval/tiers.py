@@ -153,12 +153,16 @@ class IndexReader:
         self._stamp: tuple[int, int] | str | None = "never looked"
         self._snapshot = IndexSnapshot(0, HotReader(0, 0, 0), LexicalRoute())
 
-    def snapshot(self) -> IndexSnapshot:
-        """The newest generation, loaded if this process has not seen it yet."""
+    def snapshot(self, *, wait: bool = False) -> IndexSnapshot:
+        """The newest generation, loaded if this process has not seen it yet.
+
+        Args:
+            wait: wait for a generation that another thread is loading instead of serving the one before.
+        """
         if self._folder.current_stamp() == self._stamp:
             return self._snapshot
         first = self._stamp == "never looked"
-        if self._loading.acquire(blocking=first):  # later ones search the old generation meanwhile
+        if self._loading.acquire(blocking=first or wait):  # others search the old generation meanwhile
             try:
                 stamp = self._folder.current_stamp()
                 if stamp != self._stamp:
