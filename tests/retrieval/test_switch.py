@@ -1,0 +1,87 @@
+"""A new version goes live while a query is under way: the query sees the old one or the new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from core.errors import ConfigError
+from core.packs import pack_path
+from core.settings import get_settings
+from ingest.service import BlobStore, new_version, register_upload
+from retrieval.filters import Filters
+from retrieval.recall import rank
+from retrieval.scratch import ScratchStack, scratch_stack
+
+
+@pytest.fixture
+def stack() -> Iterator[ScratchStack]:
+    try:
+        pack_path(get_settings().packs.encoder)
+    except ConfigError:
+        pytest.skip("the encoder pack is not on this machine; run: geo models fetch")
+    with scratch_stack() as made:
+        yield made
+
+
+class SwitchedAfterFirstLook:
+    """Gives the snapshot it was asked for, after something happened behind its back."""
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        self._happens, self._looked = happens, False
+
+    def snapshot(self, *, wait: bool = False) -> Any:
+        from retrieval.tiers import get_reader
+
+        taken = get_reader().snapshot(wait=wait)
+        if not self._looked:
+            self._looked = True
+            self._happens()
+        return taken
+
+
+def test_query_that_began_before_the_switch_sees_the_new_version(stack: ScratchStack) -> None:
+    blob = BlobStore.of().stage([b"The harbour fee is 410 crowns per night."], 1 << 20)
+    with stack.db.write() as session:
+        upload = register_upload(
+            session, stack.scope, collection=stack.collection_id, blob=blob, file_name="fee.txt"
+        )
+    stack.run_jobs()
+
+    def switch() -> None:
+        newer = BlobStore.of().stage([b"The harbour fee is 620 crowns per night."], 1 << 20)
+        with stack.db.write() as session:
+            new_version(session, stack.scope, document_id=upload.document.id, blob=newer)
+        stack.run_jobs()
+
+    ranking = rank(
+        stack.db,
+        SwitchedAfterFirstLook(switch),
+        stack.scope,
+        text="How much is the harbour fee?",
+        filters=Filters(),
+        wanted=5,
+    )
+    assert [r.stored.passage.text for r in ranking.ranked] == ["The harbour fee is 620 crowns per night."]
+
+
+def test_query_during_a_delete_sees_nothing_and_ends(stack: ScratchStack) -> None:
+    from ingest.service import delete_document
+
+    blob = BlobStore.of().stage([b"The harbour fee is 410 crowns per night."], 1 << 20)
+    with stack.db.write() as session:
+        upload = register_upload(
+            session, stack.scope, collection=stack.collection_id, blob=blob, file_name="fee.txt"
+        )
+    stack.run_jobs()
+
+    def delete() -> None:
+        with stack.db.write() as session:
+            delete_document(session, stack.scope, document_id=upload.document.id)
+
+    ranking = rank(
+        stack.db, SwitchedAfterFirstLook(delete), stack.scope, text="harbour fee", filters=Filters(), wanted=5
+    )
+    assert ranking.ranked == ()
