@@ -1,0 +1,57 @@
+"""Ranking measures against hand-worked values and a plain loop."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.measure import Tally, ndcg, read_corpus, read_qrels, reciprocal_rank
+
+
+def test_the_measures_of_a_hand_worked_ranking() -> None:
+    tally = Tally()
+    tally.add(["b", "a", "c"], {"a": 1.0})
+    tally.add(["a", "b"], {"a": 1.0})
+    assert tally.means() == {
+        "recall@1": 0.5,
+        "recall@5": 1.0,
+        "recall@10": 1.0,
+        "mrr@10": 0.75,
+        "ndcg@10": round((1 / math.log2(3) + 1) / 2, 4),
+    }
+
+
+def test_a_question_that_found_nothing_counts_as_zero() -> None:
+    tally = Tally()
+    tally.add([], {"a": 1.0})
+    assert set(tally.means().values()) == {0.0}
+    assert tally.n == 1
+
+
+@given(
+    st.lists(st.sampled_from("abcdefghijklmnop"), unique=True),
+    st.dictionaries(st.sampled_from("abcdefghijklmnop"), st.sampled_from([1.0, 2.0]), min_size=1),
+)
+def test_measures_stay_in_bounds_and_are_best_for_the_ideal_order(
+    ranking: list[str], relevant: dict[str, float]
+) -> None:
+    assert 0 <= ndcg(ranking, relevant) <= 1 + 1e-12
+    assert 0 <= reciprocal_rank(ranking, relevant) <= 1
+    ideal = sorted(relevant, key=lambda d: -relevant[d])
+    assert ndcg(ideal, relevant) == pytest.approx(1.0)
+
+
+def test_files_are_read_as_they_are_published(tmp_path: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text(
+        '{"_id": "d1", "title": "T", "text": "x"}\n\n{"_id": 2, "text": "y"}\n'
+    )
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\t0\n")
+    assert [(d.id, d.title, d.text) for d in read_corpus(tmp_path / "corpus.jsonl")] == [
+        ("d1", "T", "x"),
+        ("2", "", "y"),
+    ]
+    assert read_qrels(tmp_path / "qrels.tsv") == {"q1": {"d1": 1.0}}
