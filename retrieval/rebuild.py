@@ -165,11 +165,12 @@ class Builder:
         """The last log entry of a moment when no version is between its entry and its going live.
 
         An index task holds the lease from the one to the other; one that was killed between them appends
-        again. So whatever the scan misses is in the log above this number.
+        again. So whatever the scan misses is in the log above this number. A caller that holds the lease
+        may be such a task itself: its entry is above what was ever applied.
         """
         if lease_held:
             with self.db.read() as session:
-                return repository.last_seq(session)
+                return tier_repository.tier_state(session, Tier.HOT.value).applied_seq
         with writer_lease(self.db), self.db.read() as session:
             return repository.last_seq(session)
 

@@ -1,0 +1,273 @@
+"""Index, unindex and rebuild as jobs, with the real encoder."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.db import Database
+from core.jobs import add_job, run_job
+from core.models import (
+    BuildRow,
+    CollectionRow,
+    DocumentRow,
+    DocumentVersionRow,
+    EvidenceRow,
+    IndexLogRow,
+    JobRow,
+    PassageRow,
+    PassageVectorRow,
+    QueryRow,
+    TenantRow,
+)
+from core.packs import pack_folder
+from core.settings import Settings
+from core.types import Role, Scope
+from core.worker import Task
+from ingest.encode import encode_query
+from retrieval import builds
+from retrieval.manifest import IndexFolder
+from retrieval.tasks import index_version, run_build, unindex_document
+from retrieval.tiers import IndexReader
+
+ALL = Scope("t1", None, "test")
+LIGHTHOUSE = ["The blue lighthouse of Skerry stands on a rock.", "Its lamp turns every nine seconds."]
+
+
+@pytest.fixture(autouse=True)
+def _pack() -> None:
+    if not (pack_folder("intfloat/multilingual-e5-small") / "config.json").is_file():
+        pytest.skip("the encoder pack is not installed")
+
+
+@pytest.fixture
+def db(database: Database) -> Database:
+    with database.write() as session:
+        session.add(TenantRow(id="t1", name="t1"))
+        session.flush()
+        session.add(CollectionRow(id="c1", tenant_id="t1", name="c1"))
+    return database
+
+
+@pytest.fixture
+def reader(settings: Settings) -> IndexReader:
+    return IndexReader(IndexFolder(settings.index_dir))
+
+
+def put(db: Database, document: str, texts: list[str], *, version: int = 1) -> None:
+    """Rows as the ingest stages leave them."""
+    with db.write() as session:
+        if version == 1:
+            session.add(
+                DocumentRow(
+                    id=document, tenant_id="t1", collection_id="c1", name=f"{document}.txt",
+                    content_hash=document, status="processing",
+                )
+            )  # fmt: skip
+            session.flush()
+        session.get_one(DocumentRow, document).latest_version = version
+        session.add(
+            DocumentVersionRow(
+                document_id=document, version=version, blob_hash="0", size_bytes=1, file_name="a.txt"
+            )
+        )
+        session.flush()
+        for ordinal, text in enumerate(texts):
+            session.add(
+                PassageRow(
+                    tenant_id="t1", collection_id="c1", document_id=document, version=version,
+                    ordinal=ordinal, start=0, end=len(text), lang="en", text=text,
+                )
+            )  # fmt: skip
+
+
+def do(db: Database, task: Task, work, subject: str, *, version: int = 1, key: str = "") -> JobRow:
+    with db.write() as session:
+        job = add_job(
+            session, task, tenant_id="t1", subject_kind="document", subject_id=subject,
+            subject_version=version, attempt_key=key,
+        )  # fmt: skip
+    run_job(job, work, db=db)
+    with db.read() as session:
+        return session.get_one(JobRow, job)
+
+
+def status(db: Database, document: str) -> tuple[str, int | None]:
+    with db.read() as session:
+        row = session.get_one(DocumentRow, document)
+        return row.status, row.live_version
+
+
+def found(reader: IndexReader, question: str) -> tuple[list[int], list[int]]:
+    index = reader.snapshot()
+    dense = index.hot.search(encode_query(question), 5, ALL)
+    lexical = index.lexical.search(question, 5, ALL)
+    return [i for i, _ in dense], [i for i, _ in lexical]
+
+
+def test_an_indexed_document_is_ready_and_found_by_both_routes(db: Database, reader: IndexReader) -> None:
+    put(db, "d1", LIGHTHOUSE)
+    put(db, "d2", ["Bread is baked with yeast."])
+    assert do(db, Task.INDEX, index_version, "d1").status == "done"
+    assert do(db, Task.INDEX, index_version, "d2").status == "done"
+    assert status(db, "d1") == ("ready", 1)
+    dense, lexical = found(reader, "How often does the lighthouse lamp turn?")
+    with db.read() as session:
+        lamp = session.query(PassageRow.id).filter_by(document_id="d1", ordinal=1).scalar()
+    assert dense[0] == lamp
+    assert lamp in lexical
+
+
+def test_an_index_job_run_again_changes_nothing(db: Database, reader: IndexReader) -> None:
+    put(db, "d1", LIGHTHOUSE)
+    for attempt in range(3):
+        assert do(db, Task.INDEX, index_version, "d1", key=str(attempt)).status == "done"
+    assert reader.snapshot().hot.live_count == 2
+    with db.read() as session:
+        assert session.query(PassageVectorRow).count() == 2
+
+
+def test_a_document_without_passages_fails_with_a_reason(db: Database) -> None:
+    put(db, "d1", [])
+    job = do(db, Task.INDEX, index_version, "d1")
+    assert (job.status, job.error_code) == ("failed", "empty")
+    assert status(db, "d1") == ("failed", None)
+
+
+def test_a_document_deleted_meanwhile_is_not_indexed(db: Database, reader: IndexReader) -> None:
+    put(db, "d1", LIGHTHOUSE)
+    with db.write() as session:
+        session.get_one(DocumentRow, "d1").status = "deleting"
+    assert do(db, Task.INDEX, index_version, "d1").status == "done"
+    assert status(db, "d1") == ("deleting", None)
+    assert reader.snapshot().generation == 0
+
+
+def test_encoding_goes_on_where_an_earlier_attempt_stopped(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ingest.encode
+    from retrieval import embed
+
+    monkeypatch.setattr(embed, "BATCH", 2)
+    put(db, "d1", [f"Gate number {n} opens at dawn." for n in range(6)])
+    encode, seen = ingest.encode.encode_passages, []
+
+    def dies_in_the_second_batch(texts, progress=None):
+        seen.append(len(texts))
+        if len(seen) == 2:
+            raise ConnectionError("gone")
+        return encode(texts, progress)
+
+    monkeypatch.setattr(ingest.encode, "encode_passages", dies_in_the_second_batch)
+    assert do(db, Task.INDEX, index_version, "d1").status == "waiting"
+    with db.read() as session:
+        assert session.query(PassageVectorRow).count() == 2
+    assert do(db, Task.INDEX, index_version, "d1").status == "done"
+    assert seen == [2, 2, 2, 2]
+    assert status(db, "d1") == ("ready", 1)
+
+
+def test_one_passage_without_a_vector_fails_alone(
+    db: Database, reader: IndexReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ingest.encode
+
+    encode = ingest.encode.encode_passages
+
+    def spoils_the_first(texts, progress=None):
+        vectors = encode(texts, progress)
+        vectors[0] = np.nan
+        return vectors
+
+    monkeypatch.setattr(ingest.encode, "encode_passages", spoils_the_first)
+    put(db, "d1", LIGHTHOUSE)
+    assert do(db, Task.INDEX, index_version, "d1").status == "done"
+    assert status(db, "d1") == ("ready", 1)
+    dense, lexical = found(reader, "blue lighthouse Skerry lamp")
+    assert len(dense) == 1
+    assert len(lexical) == 2
+    with db.read() as session:
+        warnings = session.get_one(DocumentVersionRow, ("d1", 1)).warnings
+    assert [w["code"] for w in warnings] == ["passages_without_vector"]
+
+
+def test_a_new_version_replaces_the_old_and_marks_its_answers_stale(
+    db: Database, reader: IndexReader
+) -> None:
+    put(db, "d1", LIGHTHOUSE)
+    do(db, Task.INDEX, index_version, "d1")
+    with db.write() as session:
+        session.add(QueryRow(id="q1", tenant_id="t1", principal="k", collection_ids=["c1"], question="?"))
+        session.flush()
+        session.add(
+            EvidenceRow(query_id="q1", marker=1, passage_id=1, document_id="d1", version=1, score=1.0)
+        )
+    put(db, "d1", ["The red lighthouse of Skerry stands on a pier."], version=2)
+    assert status(db, "d1")[1] == 1
+    do(db, Task.INDEX, index_version, "d1", version=2)
+    assert status(db, "d1") == ("ready", 2)
+    dense, lexical = found(reader, "red lighthouse pier")
+    with db.read() as session:
+        ids = [i for (i,) in session.query(PassageRow.id).filter_by(document_id="d1")]
+        assert session.get_one(QueryRow, "q1").stale_since is not None
+    assert dense == lexical == ids
+    assert len(ids) == 1
+
+
+def test_unindex_takes_the_document_out_of_both_routes_and_adds_the_purge(
+    db: Database, reader: IndexReader
+) -> None:
+    put(db, "d1", LIGHTHOUSE)
+    put(db, "d2", ["Bread is baked with yeast."])
+    do(db, Task.INDEX, index_version, "d1")
+    do(db, Task.INDEX, index_version, "d2")
+    with db.write() as session:
+        row = session.get_one(DocumentRow, "d1")
+        row.status, row.live_version = "deleting", None
+    assert do(db, Task.UNINDEX, unindex_document, "d1", key="delete").status == "done"
+    dense, lexical = found(reader, "blue lighthouse")
+    assert len(dense) == 1
+    assert lexical == []
+    with db.read() as session:
+        assert session.query(JobRow).filter_by(task="ingest.purge", subject_id="d1").count() == 1
+        assert session.query(IndexLogRow).filter_by(document_id="d1", op="delete").count() == 1
+
+
+def test_builds_and_rollbacks_run_as_jobs(db: Database, reader: IndexReader) -> None:
+    operator = Scope("t1", None, "key_1", Role.OPERATOR)
+    put(db, "d1", LIGHTHOUSE)
+    do(db, Task.INDEX, index_version, "d1")
+    generations = [reader.snapshot().generation]
+    for request, outcome in (
+        (builds.request_rebuild, "published"),
+        (builds.request_rollback, "rolled_back"),
+    ):
+        with db.write() as session:
+            build = request(session, operator, tier="hot")
+            job = session.query(JobRow).filter_by(subject_id=build.id).one().id
+        run_job(job, run_build, db=db)
+        with db.read() as session:
+            ended = builds.get_build(session, operator, build_id=build.id)
+            assert session.get_one(BuildRow, build.id).open_key is None
+        assert ended.status == outcome
+        assert ended.to_generation == reader.snapshot().generation
+        generations.append(reader.snapshot().generation)
+        assert len(found(reader, "blue lighthouse")[0]) == 2
+    assert generations == sorted(set(generations))
+
+
+def test_damaged_files_are_rebuilt_by_the_next_index_job(
+    db: Database, reader: IndexReader, settings: Settings
+) -> None:
+    put(db, "d1", LIGHTHOUSE)
+    do(db, Task.INDEX, index_version, "d1")
+    for file in (settings.index_dir / "hot" / "segments").rglob("ids.npy"):
+        file.write_bytes(b"cut")
+    import retrieval.index_files
+
+    retrieval.index_files._headers.clear()  # as in a process that has just started
+    put(db, "d2", ["Bread is baked with yeast."])
+    assert do(db, Task.INDEX, index_version, "d2").status == "done"
+    assert reader.snapshot().hot.live_count == 3
+    assert len(found(reader, "blue lighthouse")[0]) == 3
