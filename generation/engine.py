@@ -30,7 +30,7 @@ from generation.prompt import Message
 
 log = logging.getLogger(__name__)
 
-_SHUTDOWN_S = 8.0
+_SHUTDOWN_S = 4.0  # then the core is killed; it holds nothing that must be saved
 
 
 class EngineDead(TransientError):
@@ -192,7 +192,7 @@ class LocalEngine:
         self._lock = threading.Lock()
         self._closing = False
         try:
-            self._llm = self._call(self._start())
+            self._llm: Any = self._call(self._start())
         except ConfigError:
             self._stop_loop()
             raise
@@ -233,7 +233,7 @@ class LocalEngine:
 
     def generate(self, request: GenerationRequest) -> Generator[Chunk]:
         """See `Engine.generate`."""
-        if self.dead:
+        if self._closing or self.dead:
             raise EngineDead(request_id=request.id)
         outputs: queue.SimpleQueue[Chunk | BaseException] = queue.SimpleQueue()
         future = asyncio.run_coroutine_threadsafe(self._pump(request, outputs), self._loop)
@@ -363,6 +363,7 @@ class LocalEngine:
             future.cancel()
         time.sleep(0.05 if running else 0)  # let the aborts reach the core before it stops
         self._llm.shutdown(timeout=_SHUTDOWN_S)
+        self._llm = None  # its finalizer must run while the interpreter is whole
         self._stop_loop()
 
     def _stop_loop(self) -> None:
