@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -63,7 +63,9 @@ class Watched:
 
 
 @contextmanager
-def watched(browser: Browser, url: str, *, language: str = "en", width: int = 1280) -> Iterator[Watched]:
+def watched(
+    browser: Browser, url: str, *, language: str = "en", width: int = 1280, expected: Iterable[int] = ()
+) -> Iterator[Watched]:
     """A fresh page at `url`; checks on leaving that nothing ran, was refused by CSP or failed."""
     context = browser.new_context(
         locale=LOCALES[language], viewport={"width": width, "height": 860}, accept_downloads=True
@@ -71,7 +73,7 @@ def watched(browser: Browser, url: str, *, language: str = "en", width: int = 12
     context.set_default_timeout(20_000)
     context.add_init_script(_WATCH)
     page = context.new_page()
-    seen = Watched(page)
+    seen = Watched(page, set(expected))
     page.on("console", seen.note)
     page.on("pageerror", lambda error: seen.errors.append(f"uncaught: {error}"))
     try:
