@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, and_, delete, func, or_, select, update
+from sqlalchemy import Select, and_, delete, exists, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -94,17 +94,10 @@ def logged_ids(session: Session, document_id: str) -> set[int]:
 
 def trim_log(session: Session, floor: int) -> None:
     """Forget entries of deleted documents up to `floor`; adds of living passages stay for `logged_ids`."""
-    ended = session.execute(
-        select(IndexLogRow.document_id, func.max(IndexLogRow.seq))
-        .where(IndexLogRow.seq <= floor, IndexLogRow.op == "delete")
-        .group_by(IndexLogRow.document_id)
-        .limit(_BATCH)
-    ).all()
-    for document_id, seq in ended:
-        if session.get(DocumentRow, document_id) is None:
-            session.execute(
-                delete(IndexLogRow).where(IndexLogRow.document_id == document_id, IndexLogRow.seq <= seq)
-            )
+    gone = ~exists().where(DocumentRow.id == IndexLogRow.document_id)
+    session.execute(
+        delete(IndexLogRow).where(IndexLogRow.seq <= floor, gone).execution_options(synchronize_session=False)
+    )
 
 
 # -- vectors and search text -------------------------------------------------------------------

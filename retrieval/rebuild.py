@@ -171,8 +171,16 @@ class Builder:
         if lease_held:
             with self.db.read() as session:
                 return tier_repository.tier_state(session, Tier.HOT.value).applied_seq
-        with writer_lease(self.db), self.db.read() as session:
-            return repository.last_seq(session)
+        with writer_lease(self.db):
+            self._remove_abandoned()
+            with self.db.read() as session:
+                return repository.last_seq(session)
+
+    def _remove_abandoned(self) -> None:
+        """Folders of killed builds. Under the lease no repair runs, and this is the tier's only build."""
+        for entry in self.folder.building.iterdir():
+            if entry.name != self.build_id:
+                shutil.rmtree(entry, ignore_errors=True)
 
     def _rows(self, aside: IndexFolder, lexical: str) -> Iterator[VectorRow]:
         """Vectors of live passages in segment order; the lexical index is filled on the way."""

@@ -10,8 +10,9 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from celery import signals
+from celery.exceptions import WorkerShutdown
 
-from core.errors import DocumentRejected, GeoError
+from core.errors import ConfigError, DocumentRejected, GeoError, LeaseLost, TransientError
 from core.jobs import JobRun, add_job, run_job
 from core.settings import get_settings
 from core.types import BuildStatus, JobStatus, Tier
@@ -47,23 +48,48 @@ def rebuild(job_id: str) -> None:
 
 
 @signals.worker_init.connect
-def _preload(**_: object) -> None:
-    """Load what the index worker needs, refuse a wrong encoder, and finish what a killed writer left."""
-    if worker_name() != "index":
+def _start(**_: object) -> None:
+    """Refuse a wrong encoder; in the index worker, load it and finish what a killed writer left.
+
+    Celery logs what a handler raises and goes on, so a refusal ends the process itself.
+    """
+    if worker_name() not in ("index", "retrieval"):
         return
     from core.db import get_database
+
+    try:
+        check_encoder(get_database())
+        if worker_name() == "index":
+            _warm_up(get_database())
+    except ConfigError as error:
+        log.critical("worker_refused", extra={"detail": error.detail})
+        raise WorkerShutdown(1) from error
+
+
+def check_encoder(db: Database) -> None:
+    """Compare the encoder with what the hot tier holds.
+
+    Raises:
+        ConfigError: another model or width; the detail names both.
+    """
+    from retrieval.manifest import Manifest
+    from retrieval.writer import check_space
+
+    with db.read() as session:
+        state = tier_repository.tier_state(session, Tier.HOT.value)
+    if state.dimension:
+        check_space(Manifest(model=state.model, dimension=state.dimension), _own_space())
+
+
+def _warm_up(db: Database) -> None:
     from ingest.encode import encode_passages
     from retrieval.writer import index_writer
 
-    db = get_database()
-    space = _own_space()
     encode_passages(["warm up"])
     try:
-        with index_writer(db, space) as writer:
+        with index_writer(db, _own_space()) as writer:
             _catch_up(writer)
-    except GeoError as error:
-        if error.code == "config":
-            raise
+    except (TransientError, LeaseLost) as error:  # the first job will do it
         log.warning("catch_up_failed", extra={"detail": error.detail})
 
 

@@ -37,6 +37,7 @@ from retrieval.tier_repository import TierState
 
 log = logging.getLogger(__name__)
 _TAIL = 1000  # log entries per publish
+_TRIM_EVERY = 100  # publishes between two looks at log entries that nobody needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +175,9 @@ class IndexWriter:
             self.folder, segments, {m.dead.name for m in kept if m.dead}, {m.lexical for m in kept}
         )
         forget_segments(self.folder, segments)
-        floor = min(m.applied_seq for m in kept)
-        with self.db.write() as session:
-            repository.trim_log(session, floor)
+        if current.generation % _TRIM_EVERY == 0:
+            with self.db.write() as session:
+                repository.trim_log(session, min(m.applied_seq for m in kept))
 
 
 def check_space(manifest: Manifest, space: VectorSpace) -> None:

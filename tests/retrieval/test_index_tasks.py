@@ -271,3 +271,22 @@ def test_damaged_files_are_rebuilt_by_the_next_index_job(
     assert do(db, Task.INDEX, index_version, "d2").status == "done"
     assert reader.snapshot().hot.live_count == 3
     assert len(found(reader, "blue lighthouse")[0]) == 3
+
+
+def test_an_encoder_of_another_width_is_refused_at_start_with_both_numbers(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from celery.exceptions import WorkerShutdown
+
+    from core.errors import ConfigError
+    from retrieval import tasks
+    from retrieval.tier_repository import TierState, set_tier_state
+
+    tasks.check_encoder(db)  # an empty tier takes any encoder
+    with db.write() as session:
+        set_tier_state(session, "hot", TierState(1, 1, "someone/wide", 512))
+    with pytest.raises(ConfigError, match=r"512-wide vectors of someone/wide.*gives 384"):
+        tasks.check_encoder(db)
+    monkeypatch.setenv("GEO_WORKER_NAME", "index")
+    with pytest.raises(WorkerShutdown):
+        tasks._start()
