@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from core.errors import InvalidInput
+from core.errors import ConfigError, InvalidInput
 from core.settings import GenerationSettings, RetrievalSettings
 from core.types import CitationMode, Lang
 
@@ -45,6 +45,13 @@ class CitationPolicy(BaseModel):
     max_answer_tokens: int | None = Field(default=None, ge=8, le=8192)
     show_partial: bool = True
     free_fallback: str = Field(default="extract", pattern="^(extract|refuse)$")
+
+    @field_validator("mode")
+    @classmethod
+    def _served(cls, mode: CitationMode | None) -> CitationMode | None:
+        if mode is CitationMode.QUOTE:
+            raise ValueError("quote is not served yet; choose extract or free")
+        return mode
 
     def refusal_words(self, lang: Lang) -> str:
         """The refusal in the question's language (English where it is neither)."""
@@ -86,8 +93,14 @@ def merged(base: CitationPolicy, override: Mapping[str, Any] | None) -> Citation
 def resolved(
     policy: CitationPolicy, generation: GenerationSettings, retrieval: RetrievalSettings
 ) -> CitationPolicy:
-    """The policy with every None replaced by the server's default: what the query row stores."""
+    """The policy with every None replaced by the server's default: what the query row stores.
+
+    Raises:
+        ConfigError: the server's default mode is not served.
+    """
     mode = policy.mode or generation.mode
+    if mode is CitationMode.QUOTE:
+        raise ConfigError("GEO_GENERATION__MODE=quote is not served yet; choose extract or free.")
     sentences = policy.max_sentences or (
         generation.max_sentences
         if mode is CitationMode.EXTRACT

@@ -40,3 +40,8 @@ def test_the_refusal_speaks_the_questions_language() -> None:
     words = CitationPolicy()
     assert words.refusal_words(Lang.ZH) == words.refusal.zh
     assert words.refusal_words(Lang.UND) == words.refusal.en
+
+
+def test_a_mode_that_is_not_served_is_refused_not_faked() -> None:
+    with pytest.raises(InvalidInput, match="choose extract or free"):
+        parse_policy({"mode": "quote"})
