@@ -41,7 +41,8 @@ def upload(
         target = service.collection(collection)["id"]
         documents = [service.upload(path, target) for path in files]
         if wait:
-            documents = service.settle([d["id"] for d in documents], within_s=within_s, watch=Progress().show)
+            ids = [d["id"] for d in documents]
+            documents = service.settle(target, ids, within_s=within_s, watch=Progress().show)
     if as_json:
         emit({"items": documents})
     else:

@@ -139,7 +139,7 @@ def _upload(service: Service, samples: Path) -> None:
     note(f"uploading {len(files)} documents")
     collection = service.collection("samples")["id"]
     ids = [service.upload(path, collection)["id"] for path in files]
-    documents = service.settle(ids, within_s=_READY_WITHIN_S, watch=Progress().show)
+    documents = service.settle(collection, ids, within_s=_READY_WITHIN_S, watch=Progress().show)
     for document in documents:
         counts = ", ".join(f"{n} {what}" for what, n in document["counts"].items())
         note(f"  {document['status']:<8}{document['name']}  ({document['media_type']}, {counts})")

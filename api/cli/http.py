@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from core.errors import ConfigError, GeoError, TransientError
 from core.settings import Settings, get_settings
 
 _SETTLED = ("ready", "failed")
+_POLL_S = 0.5
+_PATIENCE = 20  # times that a client waits when it is told to slow down
 _TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 
 
@@ -66,13 +69,21 @@ class Service:
             TransientError: nothing answers, or the service says to come back later.
             GeoError: any other problem; its detail is the service's own.
         """
-        try:
-            answer = self._http.request(method, path, **options)
-        except httpx.TransportError as error:
-            raise TransientError(f"{self.url} does not answer ({error}); start it with: geo up") from error
+        answer = self._request(method, path, **options)
+        for _ in range(_PATIENCE):
+            if answer.status_code != HTTPStatus.TOO_MANY_REQUESTS or "files" in options:
+                break
+            time.sleep(max(0.2, float(answer.headers.get("Retry-After", 1))))
+            answer = self._request(method, path, **options)
         if answer.is_success:
             return answer.json() if answer.content else None
         raise _problem(answer)
+
+    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        try:
+            return self._http.request(method, path, **options)
+        except httpx.TransportError as error:
+            raise TransientError(f"{self.url} does not answer ({error}); start it with: geo up") from error
 
     def upload(self, path: Path, collection: str) -> dict[str, Any]:
         """Send one file; returns the document."""
@@ -94,28 +105,45 @@ class Service:
                 return self.call("POST", "/v1/collections", json={"name": name})
 
     def settle(
-        self, document_ids: list[str], *, within_s: float, watch: Callable[[dict[str, Any]], None]
+        self,
+        collection: str,
+        document_ids: list[str],
+        *,
+        within_s: float,
+        watch: Callable[[dict[str, Any]], None],
     ) -> list[dict[str, Any]]:
         """Wait until every document is ready or failed; `watch` sees each state as it is read.
 
         Raises:
             TransientError: some are still in work after `within_s`.
         """
-        deadline, settled = time.monotonic() + within_s, dict[str, dict[str, Any]]()
-        while len(settled) < len(document_ids):
-            for document_id in document_ids:
-                if document_id in settled:
-                    continue
-                seen = self.call("GET", f"/v1/documents/{document_id}")
+        deadline, wanted = time.monotonic() + within_s, set(document_ids)
+        settled: dict[str, dict[str, Any]] = {}
+        while True:
+            for seen in self._documents(collection, wanted - settled.keys()):
                 watch(seen)
                 if seen["status"] in _SETTLED:
-                    settled[document_id] = seen
-            if len(settled) < len(document_ids):
-                if time.monotonic() > deadline:
-                    left = len(document_ids) - len(settled)
-                    raise TransientError(f"{left} documents are still in work after {within_s:.0f} s")
-                time.sleep(0.2)
-        return [settled[document_id] for document_id in document_ids]
+                    settled[seen["id"]] = seen
+            left = len(wanted) - len(settled)
+            if not left:
+                return [settled[document_id] for document_id in document_ids]
+            if time.monotonic() > deadline:
+                raise TransientError(f"{left} documents are still in work after {within_s:.0f} s")
+            time.sleep(_POLL_S)
+
+    def _documents(self, collection: str, wanted: set[str]) -> Iterator[dict[str, Any]]:
+        """The wanted documents, read page by page, so that watching many costs few requests."""
+        left, cursor = set(wanted), None
+        while left:
+            params = {"collection": collection, "limit": 100, **({"cursor": cursor} if cursor else {})}
+            page = self.call("GET", "/v1/documents", params=params)
+            for document in page["items"]:
+                if document["id"] in left:
+                    left.discard(document["id"])
+                    yield document
+            cursor = page["next_cursor"]
+            if not cursor:
+                return
 
     def ask(self, body: dict[str, Any], on_event: Callable[[str, dict[str, Any]], None]) -> dict[str, Any]:
         """Ask, follow the event stream to its end, and return the stored answer."""
@@ -128,7 +156,8 @@ class Service:
                     source.response.read()
                     raise _problem(source.response)
                 for event in source.iter_sse():
-                    on_event(event.event, event.json())
+                    if event.data:  # a keep-alive reads as an event without data
+                        on_event(event.event, event.json())
         except httpx.TransportError as error:
             raise TransientError(f"{self.url} broke off ({error})") from error
         return self.call("GET", accepted["status_url"])

@@ -169,6 +169,8 @@ def events(stack: Stack, query_id: str, after: str | None = None) -> Iterator[It
 
         def read() -> Iterator[Event]:
             for sse in source.iter_sse():
+                if not sse.data:  # a keep-alive
+                    continue
                 yield Event(sse.id, sse.event, json.loads(sse.data))
                 if sse.event == "done":
                     return
