@@ -8,8 +8,8 @@ import numpy as np
 
 from core.db import Database
 from core.errors import PermanentError
+from ingest.split import encoder_text
 from retrieval import index_repository as repository
-from retrieval.index_repository import PassageText
 
 BATCH = 64  # passages per commit: 1–2 s of encoding on two cores
 Encode = Callable[[Sequence[str]], "np.typing.NDArray[np.float32]"]
@@ -40,7 +40,7 @@ def embed_missing(
     done = len(ids) - len(missing)
     for start in range(0, len(missing), BATCH):
         batch = missing[start : start + BATCH]
-        vectors = encode([encoder_text(p) for p in batch])
+        vectors = encode([encoder_text(p.heading_path, p.text) for p in batch])
         usable: list[bool] = [bool(np.isfinite(row).all()) for row in vectors]
         stored = [(p.id, to_bytes(v)) for p, v, ok in zip(batch, vectors, usable, strict=True) if ok]
         failed.extend(p.id for p, ok in zip(batch, usable, strict=True) if not ok)
@@ -52,13 +52,6 @@ def embed_missing(
     if failed and len(failed) == len(ids):
         raise PermanentError(f"The encoder {model} gave no usable vector for any of {len(ids)} passages.")
     return failed
-
-
-def encoder_text(passage: PassageText) -> str:
-    """What is encoded: the passage under its headings, which often carry its subject."""
-    return (
-        "\n".join((" / ".join(passage.heading_path), passage.text)) if passage.heading_path else passage.text
-    )
 
 
 def to_bytes(vector: np.typing.NDArray[np.float32]) -> bytes:

@@ -13,11 +13,10 @@ from core.db import Database
 from core.settings import RetrievalSettings, get_settings
 from core.types import Hit, Lang, Passage, Route, Scope
 from ingest.encode import TokenVectors, get_encoder
-from retrieval.embed import encoder_text
+from ingest.split import encoder_text
 from retrieval.entity_route import catalogue_of, entities_in, mentioning_passages
 from retrieval.filters import Filters
 from retrieval.fuse import Fused, route_weights, standardized_sum
-from retrieval.index_repository import PassageText
 from retrieval.language import identifier_share, question_language
 from retrieval.query_repository import (
     StoredPassage,
@@ -296,7 +295,7 @@ def _searches(
 
 def encoded_text(passage: Passage) -> str:
     """The passage as the dense route's vectors saw it: under its headings. Its own text stands last."""
-    return encoder_text(PassageText(passage.id, passage.heading_path, passage.text))
+    return encoder_text(passage.heading_path, passage.text)
 
 
 def _ids(recalled: Recalled) -> set[int]:

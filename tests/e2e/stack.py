@@ -17,6 +17,8 @@ from typing import Any
 
 import httpx
 
+from generation.values import join_sentences
+
 ROOT = Path(__file__).parents[2]
 KEY = "e2e-operator-key-0123456789"
 TERMINAL = {"answered", "refused", "incomplete", "failed", "cancelled"}
@@ -169,7 +171,7 @@ def events(stack: Stack, query_id: str, after: str | None = None) -> Iterator[It
 
         def read() -> Iterator[Event]:
             for sse in source.iter_sse():
-                if not sse.data:  # a keep-alive
+                if not sse.data:  # a keep-alive, which httpx-sse takes for an event once an id is known
                     continue
                 yield Event(sse.id, sse.event, json.loads(sse.data))
                 if sse.event == "done":
@@ -186,4 +188,4 @@ def joined_claims(seen: list[Event]) -> str:
             claims.clear()
         if event.event == "claim":
             claims[event.payload["ordinal"]] = event.payload["text"]
-    return "".join(claims[n] for n in sorted(claims))
+    return join_sentences(claims[n] for n in sorted(claims))

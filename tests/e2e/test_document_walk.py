@@ -106,7 +106,7 @@ def kill_during(stack: Stack, worker: str, stage: str, name: str) -> None:
     assert document["status"] == "ready", document
     assert stack.processes()[worker] != old
     passages = document["counts"]["passages"]
-    hits = stack.search(collection, "valve 17 in hall 0", top_k=1000)
+    hits = stack.search(collection, "valve 17 in hall 0", top_k=100)
     assert len({h["passage_id"] for h in hits}) == len(hits) <= passages
 
 

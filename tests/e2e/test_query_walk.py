@@ -128,7 +128,8 @@ def test_kill_mid_answer_ends_in_one_answer(stack: Stack, collection: str, worke
     reader.join(timeout=30)
     assert answer["status"] in ("answered", "refused", "incomplete"), answer
     assert [e.event for e in seen].count("done") == 1
-    assert joined_claims(seen) == answer["text"]
+    if answer["status"] != "refused":
+        assert joined_claims(seen) == answer["text"]
     until(lambda: stack.status()["engine"]["state"] == "ready", within_s=120, what="engine back", every_s=1)
 
 
