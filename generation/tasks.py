@@ -21,6 +21,7 @@ from generation import repository
 from generation.runtime import CancelWatch, EngineRuntime, configured_engine
 from generation.stream import EventWriter, done_payload
 from generation.write import AnswerWriter
+from ingest.service import erase_deleted_sources
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +81,8 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
         outcome = writer.write()
         pages = {e.passage.id: e.passage.page for e in evidence}
         with run.finish() as session:
-            repository.store_outcome(session, state.id, outcome, pages)
+            if repository.store_outcome(session, state.id, outcome, pages):
+                erase_deleted_sources(session, state.id)
     else:
         with run.finish():
             pass  # a repeated run of an ended query changes nothing

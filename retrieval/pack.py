@@ -23,7 +23,7 @@ class Dropped:
     """A recalled passage that was left out.
 
     Attributes:
-        why: `duplicate` (of `of`), `document_cap` or `budget`.
+        why: `duplicate` (of `of`), `document_cap`, `budget` or `irrelevant`.
     """
 
     key: int

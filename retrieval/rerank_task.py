@@ -147,9 +147,10 @@ def _hit(one: Ranked, rank_: int, collapsed: int) -> dict[str, Any]:
 
 def _evidence(prepared: Prepared, ranking: Ranking) -> Outcome:
     settings = get_settings().retrieval
-    selection = _diversified(ranking.ranked, limit=settings.max_evidence, cap=settings.per_document_cap)
-    by_id = {r.stored.passage.id: r for r in ranking.ranked}
-    kept, dropped = selection.kept, selection.dropped
+    relevant, irrelevant = _relevant(prepared, ranking.ranked)
+    selection = _diversified(relevant, limit=settings.max_evidence, cap=settings.per_document_cap)
+    by_id = {r.stored.passage.id: r for r in relevant}
+    kept, dropped = selection.kept, (*selection.dropped, *irrelevant)
     if _model_reads(prepared, ranking):
         from retrieval.budget import context_budget, token_counter
 
@@ -190,6 +191,24 @@ def _own_tokens(passage: Passage, scored: Scored) -> TokenVectors:
     """Token places counted from the passage's own text; those of its headings come before 0."""
     before = len(encoded_text(passage)) - len(passage.text)
     return TokenVectors(scored.tokens.vectors, scored.tokens.offsets - before)
+
+
+def _relevant(prepared: Prepared, ranked: Sequence[Ranked]) -> tuple[Sequence[Ranked], tuple[Dropped, ...]]:
+    """Passages that would not answer by themselves do not stand beside one that does.
+
+    A true sentence about something else is no part of an answer. When nothing is relevant, all stay: the
+    answer is a refusal and shows what came nearest.
+    """
+    threshold = prepared.query.policy.get("refusal_threshold")
+    if threshold is None:
+        threshold = get_settings().retrieval.refusal_threshold
+    relevant = [r for r in ranked if r.relevance >= threshold]
+    if not relevant:
+        return ranked, ()
+    others = tuple(
+        Dropped(r.stored.passage.id, "irrelevant", None) for r in ranked if r.relevance < threshold
+    )
+    return relevant, others
 
 
 def _model_reads(prepared: Prepared, ranking: Ranking) -> bool:

@@ -339,3 +339,12 @@ def test_all_routes_dead_is_retried_and_is_not_an_answer(
         run_job(job_id, rerank_task.rerank_query, db=stack.db)
     row = query_row(stack.db, query_id)
     assert (row.status, row.error_code) == ("failed", "unavailable")
+
+
+def test_passages_about_something_else_do_not_stand_beside_an_answer(stack: ScratchStack) -> None:
+    query_id = ask(stack, "How often is the cooling pump serviced?")
+    threshold = get_settings().retrieval.refusal_threshold
+    assert evidence_rows(stack.db, query_id)
+    assert all(e.score >= threshold for e in evidence_rows(stack.db, query_id))
+    dropped = query_row(stack.db, query_id).trace["dropped"]
+    assert "irrelevant" in {d["why"] for d in dropped}
