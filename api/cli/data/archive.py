@@ -17,12 +17,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, cast
 
-from sqlalchemy import Connection, inspect, select
+from sqlalchemy import Connection, inspect, select, update
 
 from api.cli.data import tables
 from core.db import Database
 from core.errors import ConfigError, Conflict, GeoError
-from core.models import DocumentVersionRow
+from core.models import DocumentVersionRow, TierRow
 from core.packs import sha256_file
 from core.settings import Settings
 from ingest.blobs import BlobStore
@@ -150,6 +150,10 @@ def _load(settings: Settings, manifest: dict[str, Any], folder: Path) -> dict[st
                 raise GeoError(f"restored {rows}, but the archive's manifest says {manifest['rows']}")
             tables.set_counters(connection, manifest["counters"])
         migrations.upgrade(db)
+        with db.write() as session:
+            # The index worker builds the index from the stored vectors before it says that it is ready;
+            # older generations are gone.
+            session.execute(update(TierRow).values(previous=[]))
         return rows
     finally:
         db.dispose()

@@ -59,7 +59,7 @@ def examine(settings: Settings, db: Database) -> list[Finding]:
     with db.read() as session:
         found = [finding for check in _ROW_CHECKS if (finding := check(session)) is not None]
         found += _blobs(session, BlobStore.of(settings))
-    return found
+    return found + _index(settings, db)
 
 
 def _some(ids: list[Any]) -> str:
@@ -220,6 +220,33 @@ def _blobs(session: Session, store: BlobStore) -> list[Finding]:
             )
         )
     return found
+
+
+def _index(settings: Settings, db: Database) -> list[Finding]:
+    from retrieval.check import check_index
+    from retrieval.manifest import IndexFolder
+
+    seen = check_index(db, IndexFolder(settings.index_dir))
+    wrong = {
+        "index_damaged": (1 if seen.damage else 0, f"files of the hot tier cannot be trusted: {seen.damage}"),
+        "vectors_not_indexed": (
+            len(seen.unlisted),
+            f"live passages that the dense route cannot return: {_some(list(seen.unlisted))}",
+        ),
+        "vectors_left_over": (
+            len(seen.leftover),
+            f"ids in the vector index without a live passage: {_some(list(seen.leftover))}",
+        ),
+        "lexical_count": (
+            abs(seen.lexical_surplus),
+            f"the lexical index holds {seen.lexical_surplus:+d} passages against the live ones",
+        ),
+    }
+    return [
+        Finding(check, count, detail, "geo tiers rebuild hot")
+        for check, (count, detail) in wrong.items()
+        if count
+    ]
 
 
 _ROW_CHECKS: tuple[Callable[[Session], Finding | None], ...] = (
