@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -58,41 +59,39 @@ def test_worker_check_is_green_while_it_consumes(stack: Stack) -> None:
         assert stack.geo("worker", name, "--check").returncode == 0
 
 
-@pytest.mark.timeout(240)
-def test_killed_supervisor_leaves_nothing_and_the_next_start_goes_on(tmp_path: Path) -> None:
-    """Without an engine of its own (another server is named), so that it starts in seconds."""
-    stack = Stack(tmp_path / "geo", {"GEO_GENERATION__ENGINE_URL": "http://127.0.0.1:9/v1"})
-    stack.up()
-    try:
-        document = stack.upload(stack.collection("c"), "a.txt", "The Alta weir has nine gates.").json()["id"]
-        pids = stack.processes()
-        os.kill(pids["supervisor"], signal.SIGKILL)
-        until(
-            lambda: not any(Path(f"/proc/{p}").exists() for p in pids.values()), within_s=30, what="all ended"
-        )
-        stack.up()
-        assert stack.settled(document)["status"] == "ready"
-    finally:
-        stack.down()
-
-
-@pytest.mark.timeout(240)
-def test_stopped_worker_that_consumes_nothing_is_started_again(tmp_path: Path) -> None:
-    """A worker that is frozen is alive for every liveness check, yet takes nothing."""
-    quick = {
+@pytest.fixture(scope="module")
+def own_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack that may be broken; it names another engine server, so that it starts in seconds."""
+    settings = {
         "GEO_GENERATION__ENGINE_URL": "http://127.0.0.1:9/v1",
         "GEO_WORKER__CANARY_INTERVAL_S": "1",
         "GEO_WORKER__STALL_AFTER_S": "6",
     }
-    stack = Stack(tmp_path / "geo", quick)
-    stack.up()
-    try:
-        old = stack.processes()["worker-ingest"]
-        os.kill(old, signal.SIGSTOP)
-        document = stack.upload(stack.collection("c"), "a.txt", "The Alta weir has nine gates.").json()["id"]
-        until(
-            lambda: stack.processes().get("worker-ingest") not in (None, old), within_s=60, what="restarted"
-        )
-        assert stack.settled(document, within_s=90)["status"] == "ready"
-    finally:
-        stack.down()
+    running = Stack(tmp_path_factory.mktemp("own") / "geo", settings)
+    running.up()
+    yield running
+    running.down()
+
+
+@pytest.mark.timeout(240)
+def test_frozen_worker_is_started_again(own_stack: Stack) -> None:
+    """It is alive for every liveness check, yet takes nothing."""
+    old = own_stack.processes()["worker-ingest"]
+    os.kill(old, signal.SIGSTOP)
+    collection = own_stack.collection("frozen")
+    document = own_stack.upload(collection, "a.txt", "The Alta weir has nine gates.").json()["id"]
+    until(
+        lambda: own_stack.processes().get("worker-ingest") not in (None, old), within_s=60, what="restarted"
+    )
+    assert own_stack.settled(document, within_s=90)["status"] == "ready"
+
+
+@pytest.mark.timeout(240)
+def test_killed_supervisor_leaves_nothing_and_the_next_start_goes_on(own_stack: Stack) -> None:
+    collection = own_stack.collection("killed")
+    document = own_stack.upload(collection, "b.txt", "The Tana weir has four gates.").json()["id"]
+    pids = own_stack.processes()
+    os.kill(pids["supervisor"], signal.SIGKILL)
+    until(lambda: not any(Path(f"/proc/{p}").exists() for p in pids.values()), within_s=30, what="all ended")
+    own_stack.up()
+    assert own_stack.settled(document)["status"] == "ready"
