@@ -1,4 +1,4 @@
-"""Write the installed versions over a lock file, keeping the comment at its top.
+"""Write the installed versions of everything that `.[cpu,dev]` needs over a lock file, keeping its head.
 
 Packages that must not be installed are left out, and so is whatever would name a registry or a folder.
 """
@@ -7,26 +7,51 @@ from __future__ import annotations
 
 import re
 import sys
-from importlib.metadata import distributions
+import tomllib
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-LEFT_OUT = {"geo-engine", "pip", "torchvision", "torchaudio", "torchcodec"}
+from packaging.requirements import Requirement
+
+EXTRAS = ("cpu", "dev")
+BUILD = ("setuptools",)  # builds the one dependency without a wheel, and this project
+# The vision libraries: see the lock's head. fastapi-cloud-cli: a client of somebody's hosting service.
+LEFT_OUT = {"torchvision", "torchaudio", "torchcodec", "fastapi-cloud-cli"}
 
 
-def locked() -> list[str]:
-    """One `name==version` per installed distribution, by name; local version labels are dropped."""
-    pins = {}
-    for found in distributions():
-        name = re.sub(r"[-_.]+", "-", found.metadata["Name"]).lower()
-        if name not in LEFT_OUT:
-            pins[name] = f"{name}=={found.version.split('+')[0]}"
+def locked(project: Path) -> list[str]:
+    """One `name==version` per package that is needed, by name; local version labels are dropped."""
+    table = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+    wanted = [*table["dependencies"], *BUILD]
+    for extra in EXTRAS:
+        wanted += table["optional-dependencies"][extra]
+    pins: dict[str, str] = {}
+    seen: set[tuple[str, frozenset[str]]] = set()
+    todo = [Requirement(line) for line in wanted]
+    while todo:
+        needed = todo.pop()
+        name, extras = re.sub(r"[-_.]+", "-", needed.name).lower(), frozenset(needed.extras)
+        if name in LEFT_OUT or (name, extras) in seen:
+            continue
+        seen.add((name, extras))
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:
+            sys.exit(f"{name} is needed but not installed; run: make install")
+        pins[name] = f"{name}=={found.version.split('+')[0]}"
+        for line in found.requires or ():
+            following = Requirement(line)
+            marker = following.marker
+            if marker is None or any(marker.evaluate({"extra": e}) for e in (*extras, "")):
+                todo.append(following)
     return [pins[name] for name in sorted(pins)]
 
 
 def main(path: Path) -> None:
     """Rewrite the file in place."""
     head = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
-    path.write_text("\n".join([*head, *locked()]) + "\n", encoding="utf-8")
+    pins = locked(path.with_name("pyproject.toml"))
+    path.write_text("\n".join([*head, *pins]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
