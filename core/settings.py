@@ -110,6 +110,12 @@ class WorkerSettings(_Section):
         default=90.0, ge=1, le=3600, description="a worker that consumed nothing for so long is restarted"
     )
     ingest_processes: int = Field(default=1, ge=1, le=64)
+    ingest_idle_s: float = Field(
+        default=300.0,
+        ge=0.2,
+        le=86_400,
+        description="an ingest process gives its memory back after this pause",
+    )
     retrieval_threads: int = Field(default=4, ge=1, le=256)
     generation_threads: int = Field(default=32, ge=1, le=1024)
 

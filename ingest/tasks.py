@@ -16,7 +16,7 @@ from core.packs import pack_path
 from core.settings import get_settings
 from core.types import JobStatus, Passage, Scope
 from core.worker import Task, get_app, next_stage
-from ingest import entity_repository, repository, writing
+from ingest import entity_repository, recycle, repository, writing
 from ingest.blobs import BlobStore
 from ingest.catalogue import Catalogue, with_catalogue_names
 from ingest.disambiguate import Context, link
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy.orm import Session
+
+__all__ = ["disambiguate", "normalize", "purge", "recycle"]
 
 _BATCH = 64  # passages between two progress reports
 

@@ -29,6 +29,7 @@ SLOW = "".join(f"Line {n} says that pump {n % 97} runs at {n % 1000} rpm.\n\n" f
 def worker(sqlite_database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[psutil.Process]:
     """A real ingest worker with short leases."""
     monkeypatch.setenv("GEO_WORKER__LEASE_TTL_S", "4")
+    monkeypatch.setenv("GEO_WORKER__INGEST_IDLE_S", "1")
     get_settings.cache_clear()
     process = subprocess.Popen([sys.executable, "-m", "api.cli", "worker", "ingest"], cwd=ROOT)
     yield psutil.Process(process.pid)
@@ -76,6 +77,24 @@ def test_a_killed_pool_child_loses_no_document(worker: psutil.Process, sqlite_da
         ).one()
     assert total == distinct == seen.counts.passages
     assert "libtorch" not in loaded_libraries(worker)
+
+
+def test_an_idle_child_gives_its_memory_back_and_the_next_one_works(
+    worker: psutil.Process, sqlite_database: Database
+) -> None:
+    make_tenants(sqlite_database)
+
+    def indexed(name: str) -> None:
+        document = upload(sqlite_database, f"{name} lives in Paris.", f"{name}.txt").document
+        wait_until(lambda: bool(jobs(sqlite_database, document.id, Task.INDEX)))
+
+    indexed("Ada")
+    (first,) = worker.children()
+    assert first.memory_info().rss > 400 << 20
+    wait_until(lambda: not first.is_running() and len(worker.children()) == 1)
+    (second,) = worker.children()
+    assert second.memory_info().rss < 250 << 20
+    indexed("Grace")
 
 
 def test_importing_the_tasks_loads_nothing_heavy() -> None:
