@@ -129,16 +129,21 @@ class AnswerWriter:
             prompt = self._prompt(engine)
             status, reason = self._stream(engine, prompt)
         self._timings["generate"] = _ms(begun) - self._timings["engine_wait"]
-        if status is AnswerStatus.ANSWERED and not any(c.text for c in self._claims):
-            return self._extract_instead()
+        if status is not AnswerStatus.ANSWERED:
+            return self._outcome(status, CitationMode.FREE, reason=reason)
+        if not any(c.text for c in self._claims):
+            why = "no generated sentence was borne out by the evidence"
+            return self._with_extract(self._settings.generation.max_sentences, CitationMode.EXTRACT, why)
+        if not any(c.text and c.verdict is Verdict.SUPPORTED for c in self._claims):
+            why = "no generated sentence was fully borne out; the best source sentence stands beside it"
+            return self._with_extract(1, CitationMode.FREE, why)
         return self._outcome(status, CitationMode.FREE, reason=reason)
 
-    def _extract_instead(self) -> Outcome:
-        limit = self._settings.generation.max_sentences
-        for claim in extract(self._state.question, self._evidence, max_sentences=limit):
+    def _with_extract(self, sentences: int, mode: CitationMode, why: str) -> Outcome:
+        """An answer always has a sentence that is supported; the source's own words are."""
+        for claim in extract(self._state.question, self._evidence, max_sentences=sentences):
             self._publish(claim)
-        why = "no generated sentence was borne out by the evidence"
-        return self._outcome(AnswerStatus.ANSWERED, CitationMode.EXTRACT, reason=why)
+        return self._outcome(AnswerStatus.ANSWERED, mode, reason=why)
 
     # -- the engine ----------------------------------------------------------------------------
 

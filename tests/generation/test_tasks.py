@@ -97,6 +97,15 @@ def test_a_model_that_says_nothing_true_is_replaced_by_the_source(stage: Stage) 
     assert answer.text.startswith("The tower is 330 metres tall.")
 
 
+def test_a_partly_borne_out_answer_gets_the_source_sentence_beside_it(stage: Stage) -> None:
+    stage.engine.script = "Workers completed the tower in 1889. [1]"
+    answer = stage.answer(stage.ask("When was the tower finished?", mode="free"))
+    verdicts = [c.verdict.value for c in answer.claims]
+    assert verdicts == ["partial", "supported"]
+    assert "beside" in answer.mode_reason
+    assert answer.claims[1].citations[0].quote is not None
+
+
 def test_a_model_that_repeats_itself_is_stopped(stage: Stage) -> None:
     stage.engine.script = "The tower is 330 metres tall. [1] " * 50
     answer = stage.answer(stage.ask(mode="free", max_sentences=20))
