@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 import unicodedata
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,11 +18,12 @@ from core.worker import Task
 from generation import repository, service
 from generation.answer import still_supported
 from generation.values import AnswerView
+from ingest.service import patch_document
 from retrieval.measure import SEED, machine, read_corpus, read_jsonl, read_qrels, report_progress, versions
 from retrieval.scratch import ScratchStack, scratch_stack
 
 _AT_ONCE = 16  # `free` questions in one batch
-_MOST_FILTERED = 5000  # documents up to which a question is also asked without the one that answers it
+_REACH = "within-reach"
 
 
 @dataclass(slots=True)
@@ -266,17 +267,30 @@ def _without_gold(
     judged: Mapping[str, Mapping[str, float]],
     mode: CitationMode,
 ) -> list[float]:
-    """Relevance of the best evidence when the documents that answer are out of reach."""
-    if len(stack.corpus_ids) > _MOST_FILTERED:
-        return []
-    ids: list[str] = []
-    for question_id, text in asked:
-        others = [own for own, original in stack.corpus_ids.items() if original not in judged[question_id]]
-        ids.append(_submit(stack, text, mode, {"documents": others}))
-    stack.run_jobs([Task.RERANK], report_progress("ask without the answer"))
+    """Relevance of the best evidence when the documents that answer are out of reach.
+
+    Reach is a tag that every document has, and that those which answer lose while their question is asked.
+    """
+    own_ids: dict[str, list[str]] = {}
+    for own, original in stack.corpus_ids.items():
+        own_ids.setdefault(original, []).append(own)
+    _tag(stack, stack.corpus_ids, [_REACH])
     best: list[float] = []
-    for query_id in ids:
+    show = report_progress("ask without the answer")
+    for n, (question_id, text) in enumerate(asked, 1):
+        answering = [own for original in judged[question_id] for own in own_ids.get(original, ())]
+        _tag(stack, answering, [])
+        query_id = _submit(stack, text, mode, {"tags": [_REACH]})
+        stack.run_jobs([Task.RERANK])
+        _tag(stack, answering, [_REACH])
         with stack.db.read() as session:
             trace = service.get_answer(session, stack.scope, query_id).trace
         best.append(float(trace.get("best_relevance", 0.0)))
+        show(n, len(asked))
     return best
+
+
+def _tag(stack: ScratchStack, documents: Iterable[str], tags: Sequence[str]) -> None:
+    with stack.db.write() as session:
+        for document_id in documents:
+            patch_document(session, stack.scope, document_id=document_id, tags=list(tags))

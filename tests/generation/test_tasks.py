@@ -145,6 +145,26 @@ def test_a_document_deleted_before_the_answer_is_not_quoted(stage: Stage) -> Non
     assert stage.answer(query_id).status == "refused"
 
 
+def test_a_document_deleted_while_the_answer_is_written_is_erased_from_it(stage: Stage) -> None:
+    from ingest.service import delete_document
+
+    query_id, job_id = stage.library.ask(mode="free")
+    stage.engine.stalled.set()
+    thread = start(stage, job_id)
+    with stage.library.db.write() as session:
+        delete_document(session, stage.library.scope, document_id=stage.library.documents[0])
+    stage.engine.stalled.clear()
+    thread.join(timeout=10)
+    answer = stage.answer(query_id)
+    assert [(c.erased, c.text) for c in answer.claims] == [
+        (True, ""),
+        (False, "The museum had 8.9 million visitors in 2023."),
+    ]
+    assert answer.claims[0].citations[0].quote is None
+    assert answer.stale_since is not None
+    assert "330" not in json.dumps(stage.events(query_id))
+
+
 def test_an_answer_cut_at_its_token_limit_says_so(stage: Stage) -> None:
     answer = stage.answer(stage.ask(mode="free", max_answer_tokens=10))
     assert answer.status == "incomplete"
