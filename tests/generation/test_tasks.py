@@ -355,26 +355,3 @@ def test_settings_that_cannot_work_are_not_retried(sqlite_database: Database) ->
     runtime._bring_up()
     with pytest.raises(EngineNotReady, match="Legal sizes here: 1, 3"):
         runtime.wait_ready(time.monotonic() + 0.1)
-
-
-def test_text_of_a_document_deleted_while_the_answer_was_written_is_not_stored(stage: Stage) -> None:
-    query_id, job_id = stage.library.ask("How tall is the tower?", mode="free")
-    generate = stage.engine.generate
-
-    def deleting(request: Any) -> Any:
-        for chunk in generate(request):
-            with stage.library.db.write() as session:
-                session.execute(
-                    update(DocumentRow)
-                    .where(DocumentRow.id == stage.library.documents[0])
-                    .values(status="deleting", live_version=None)
-                )
-            yield chunk
-
-    stage.engine.generate = deleting  # type: ignore[method-assign]
-    stage.run(job_id)
-    with stage.library.db.read() as session:
-        rows = session.scalars(select(ClaimRow).where(ClaimRow.query_id == query_id)).all()
-    assert [("330" in row.text, row.erased) for row in rows] == [(False, True), (False, False)]
-    assert "330" not in str([row.citations for row in rows])
-    assert stage.answer(query_id).stale_since is not None
