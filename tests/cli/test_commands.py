@@ -52,6 +52,18 @@ def test_client_without_a_key_says_which_variable_to_set(tmp_path: Path) -> None
     assert "GEO_CLIENT__KEY" in done.stderr
 
 
+@pytest.mark.parametrize("command", [("serve",), ("up", "--detach")])
+@pytest.mark.parametrize("value", ["", "   ", "fifteen-chars-x"])
+def test_start_with_a_blank_or_short_first_key_is_refused(
+    tmp_path: Path, command: tuple[str, ...], value: str
+) -> None:
+    done = geo(*command, cwd=tmp_path, GEO_AUTH__BOOTSTRAP_KEY=value, GEO_API__PORT="0")
+    assert done.returncode == 2, done.stderr
+    assert "GEO_AUTH__BOOTSTRAP_KEY" in done.stderr
+    assert "16 characters" in done.stderr
+    assert not (tmp_path / "geo" / "geo.sqlite3").exists()
+
+
 def test_starting_the_command_loads_no_model_library() -> None:
     code = (
         "import sys; from api.cli import make_cli; make_cli()\n"

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 from sqlalchemy import func, select
 
 from core.db import Database
 from core.models import AuditRow
 
 
-def test_thirty_writers_lose_no_row(database: Database) -> None:
-    rows_each = 20
-
+@pytest.mark.parametrize(
+    "rows_each", [20, pytest.param(400, marks=[pytest.mark.soak, pytest.mark.timeout(600)])]
+)
+def test_thirty_writers_lose_no_row(database: Database, rows_each: int) -> None:
     def write(number: int) -> None:
         for i in range(rows_each):
             with database.write() as session:

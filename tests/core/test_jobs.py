@@ -225,3 +225,9 @@ def test_backoff_doubles_and_is_capped() -> None:
     worker = WorkerSettings(retry_base_s=2, retry_cap_s=10)
     for attempt, ceiling in ((1, 2), (2, 4), (3, 8), (4, 10), (9, 10)):
         assert ceiling / 2 <= backoff_s(attempt, worker) <= ceiling
+
+
+def test_two_hundred_jobs_that_failed_together_do_not_return_together() -> None:
+    worker = WorkerSettings(retry_base_s=60, retry_cap_s=300)
+    seconds = [int(backoff_s(1, worker)) for _ in range(200)]
+    assert max(seconds.count(second) for second in seconds) < 30

@@ -16,10 +16,11 @@ from core.db import Database
 from core.models import PassageRow
 from core.reaper import reap
 from core.redis_client import get_redis
-from core.settings import get_settings
+from core.settings import Settings, get_settings
 from core.types import DocumentStatus, JobStatus
-from core.worker import Task
+from core.worker import Task, get_app
 from tests.ingest.lifecycle import get, jobs, make_tenants, upload
+from tests.support.servers import RedisServer
 
 ROOT = Path(__file__).parents[2]
 SLOW = "".join(f"Line {n} says that pump {n % 97} runs at {n % 1000} rpm.\n\n" for n in range(2_000))
@@ -95,6 +96,45 @@ def test_an_idle_child_gives_its_memory_back_and_the_next_one_works(
     (second,) = worker.children()
     assert second.memory_info().rss < 250 << 20
     indexed("Grace")
+
+
+@pytest.fixture
+def own_redis(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[RedisServer]:
+    """A broker of this test alone, which it may kill."""
+    server = RedisServer()
+    server.start()
+    monkeypatch.setenv("GEO_REDIS__URL", server.url)
+    for cached in (get_settings, get_redis, get_app):
+        cached.cache_clear()
+    yield server
+    server.stop()
+
+
+def test_worker_goes_on_after_the_broker_came_back_three_times(
+    own_redis: RedisServer, sqlite_database: Database, request: pytest.FixtureRequest
+) -> None:
+    """Consumption resumes, or the process ends with an error and whoever supervises it starts another."""
+    make_tenants(sqlite_database)
+    documents = [upload(sqlite_database, f"Note {n}.", f"{n}.txt").document.id for n in range(30)]
+    running: psutil.Process = request.getfixturevalue("worker")
+    first = documents[0]
+    wait_until(lambda: jobs(sqlite_database, first, Task.NORMALIZE)[0].attempts == 1)
+    for _ in range(3):
+        own_redis.kill()
+        own_redis.start()
+        time.sleep(0.5)
+
+    def taken() -> bool:
+        if not running.is_running() or running.status() == psutil.STATUS_ZOMBIE:
+            return True
+        reap(sqlite_database, {q: int(get_redis().llen(q)) for q in ("ingest", "index")})
+        return all(jobs(sqlite_database, d, Task.INDEX) for d in documents)
+
+    wait_until(taken, 90)
+    if running.status() == psutil.STATUS_ZOMBIE:
+        assert running.wait() != 0
+    else:
+        assert [len(jobs(sqlite_database, d, Task.INDEX)) for d in documents] == [1] * 30
 
 
 def test_importing_the_tasks_loads_nothing_heavy() -> None:
