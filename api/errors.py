@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from math import ceil
 from typing import Any
@@ -108,10 +108,15 @@ def _on_invalid_request(_request: Request, error: Exception) -> Response:
             f"The body is not JSON: {at.get('ctx', {}).get('error', '')}",
         )
     # The offending input is not echoed: it may be large, secret or not even text.
-    errors = [{"loc": [str(p) for p in e["loc"]], "msg": e["msg"], "type": e["type"]} for e in found[:20]]
+    errors = [{"loc": _place(e["loc"]), "msg": e["msg"], "type": e["type"]} for e in found[:20]]
     first = errors[0]
     where = ".".join(first["loc"][1:]) or first["loc"][0]
     return Problem(422, "invalid_input", "Invalid input", f"{where}: {first['msg']}", errors=errors)
+
+
+def _place(loc: Iterable[str | int]) -> list[str]:
+    """Where in the request, without the names that pydantic gives to alternatives and validators."""
+    return [str(p) for p in loc if not (isinstance(p, str) and ("[" in p or p.startswith("function-")))]
 
 
 def install_error_handlers(app: FastAPI) -> None:

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from sqlalchemy import CursorResult, DateTime, Engine, Result, create_engine, event
 from sqlalchemy.engine import Dialect
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeDecorator
 
@@ -121,7 +121,7 @@ class Database:
     def _translated(self) -> Generator[None]:
         try:
             yield
-        except OperationalError as error:
+        except (OperationalError, InterfaceError) as error:
             text = str(error.orig).lower()
             if "disk is full" in text or "disk i/o" in text or "no space left" in text:
                 raise DiskFull("The database's disk is full; free space and try again.") from error

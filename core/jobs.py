@@ -23,7 +23,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from core.db import Database, affected, get_database, put_in_outbox, utcnow
-from core.errors import GeoError, LeaseLost, TransientError
+from core.errors import DiskFull, GeoError, LeaseLost, TransientError
 from core.ids import new_id
 from core.metrics import JOB_SECONDS, JOBS_FINISHED
 from core.models import BuildRow, DocumentRow, JobRow, QueryRow
@@ -213,7 +213,9 @@ def _claim(db: Database, job_id: str) -> JobRun | None:
 
 def _settle_error(db: Database, run: JobRun, error: GeoError) -> str:
     worker = get_settings().worker
-    retry = isinstance(error, TransientError) and run.attempt < worker.max_attempts
+    # Waiting for space is nobody's failed attempt: the work goes on once there is some.
+    no_space = isinstance(error, DiskFull)
+    retry = no_space or (isinstance(error, TransientError) and run.attempt < worker.max_attempts)
     log.log(
         logging.WARNING if retry else logging.ERROR,
         "job_retry" if retry else "job_failed",
@@ -225,10 +227,11 @@ def _settle_error(db: Database, run: JobRun, error: GeoError) -> str:
             if not retry:
                 fail_job(session, run.id, error.code, error.detail, token=run.token)
                 return "failed"
-            delay = backoff_s(run.attempt, worker)
+            delay = backoff_s(worker.max_attempts if no_space else run.attempt, worker)
             run.touch(
                 session,
                 status=JobStatus.WAITING.value,
+                attempts=run.attempt - 1 if no_space else run.attempt,
                 lease_token=None,
                 lease_expires_at=None,
                 error_code=error.code,
@@ -347,7 +350,7 @@ class LeaseKeeper:
                         .where(JobRow.lease_token.in_(tokens))
                         .values(lease_expires_at=utcnow() + timedelta(seconds=ttl))
                     )
-            except GeoError:
+            except Exception:  # without this thread every job of the process would lose its lease
                 log.warning("lease_renewal_failed", exc_info=True)
 
 

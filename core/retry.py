@@ -14,6 +14,7 @@ _TRANSIENT = (
     redis.exceptions.TimeoutError,
     redis.exceptions.BusyLoadingError,
     sqlalchemy.exc.OperationalError,
+    sqlalchemy.exc.InterfaceError,  # a connection that the server's restart closed under us
     sqlalchemy.exc.TimeoutError,
     ConnectionError,
     TimeoutError,

@@ -143,6 +143,12 @@ def test_malformed_bodies_are_problems_not_crashes(
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+def test_refused_field_is_named_as_the_caller_wrote_it(client: TestClient) -> None:
+    answer = client.post("/v1/search", json={"question": "q", "collection": "\x00"}).json()
+    assert answer["detail"].startswith("collection: ")
+    assert {tuple(e["loc"]) for e in answer["errors"]} == {("body", "collection")}
+
+
 @pytest.mark.parametrize(
     "path", ["/v1/documents/a%00b", "/v1/collections?cursor=%00", "/v1/collections?cursor=%ff%fe"]
 )

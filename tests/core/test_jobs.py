@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import errno
 import threading
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from itertools import pairwise
 
 import pytest
+import sqlalchemy.exc
 from sqlalchemy import select, update
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.orm import Session
 
 from core import jobs
 from core.db import Database, utcnow
@@ -14,6 +19,7 @@ from core.jobs import JobRun, add_job, backoff_s, run_job
 from core.models import BuildRow, JobRow
 from core.reaper import reap
 from core.redis_client import get_redis
+from core.retry import classify
 from core.settings import Settings, WorkerSettings, get_settings
 from core.types import BuildStatus, JobStatus
 from core.worker import Task
@@ -219,6 +225,58 @@ def test_leases_are_renewed_while_the_process_lives(
 
     run_job(job_id, saturated, db=sqlite_database)
     assert row_of(sqlite_database, job_id).attempts == 1
+
+
+@pytest.mark.parametrize("fault", [PoolTimeout("no connection free"), RuntimeError("anything else")])
+def test_a_failed_renewal_does_not_end_the_renewals(
+    sqlite_database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    monkeypatch.setenv("GEO_WORKER__LEASE_TTL_S", "1")
+    get_settings.cache_clear()
+    keeper = jobs.LeaseKeeper()
+    monkeypatch.setattr(jobs, "LEASES", keeper)
+    job_id = make_job(sqlite_database)
+    write, failures = sqlite_database.write, []
+
+    def once_broken() -> AbstractContextManager[Session]:
+        if threading.current_thread().name == "lease-keeper" and not failures:
+            failures.append(fault)
+            raise fault
+        return write()
+
+    monkeypatch.setattr(sqlite_database, "write", once_broken)
+
+    def saturated(run: JobRun) -> None:
+        threading.Event().wait(2)
+        assert reap(sqlite_database, IDLE)["expired"] == 0
+
+    run_job(job_id, saturated, db=sqlite_database)
+    assert failures
+    assert row_of(sqlite_database, job_id).attempts == 1
+
+
+def test_a_full_disk_costs_no_attempt(database: Database) -> None:
+    job_id = make_job(database)
+    full = get_settings().worker.max_attempts + 2
+    seen: list[int] = []
+
+    def write(run: JobRun) -> None:
+        seen.append(run.attempt)
+        if len(seen) <= full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    for _ in range(full):
+        run_job(job_id, write, db=database)
+        row = row_of(database, job_id)
+        assert (row.status, row.error_code) == (JobStatus.WAITING, "disk_full")
+    run_job(job_id, write, db=database)
+    assert row_of(database, job_id).status == JobStatus.DONE
+    assert set(seen) == {1}
+
+
+def test_a_connection_that_a_restart_closed_is_an_outage_and_no_bug() -> None:
+    error = sqlalchemy.exc.InterfaceError("SELECT 1", {}, Exception("the connection is closed"))
+    assert isinstance(classify(error), TransientError)
 
 
 def test_backoff_doubles_and_is_capped() -> None:
