@@ -60,6 +60,10 @@ def test_every_sentence_ends_in_an_allowed_marker(engine: LocalEngine) -> None:
     assert chunks[-1].usage.completion_tokens > 5
 
 
+def test_one_rank_computes_inside_the_core(engine: LocalEngine) -> None:
+    assert len(engine.core_pids()) == engine.planned.plan.tp * engine.planned.plan.pp == 1
+
+
 def test_greedy_decoding_repeats_itself(engine: LocalEngine) -> None:
     texts = {"".join(c.text for c in engine.generate(request("again", max_tokens=20))) for _ in range(2)}
     assert len(texts) == 1
