@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from core.errors import ConfigError
@@ -301,5 +302,14 @@ def get_settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        lines = [f"GEO_{'__'.join(str(p) for p in e['loc']).upper()}: {e['msg']}" for e in error.errors()]
-        raise ConfigError("; ".join(lines)) from error
+        raise ConfigError("; ".join(_told(e) for e in error.errors())) from error
+
+
+def _told(error: ErrorDetails) -> str:
+    first, *rest = (str(part) for part in error["loc"])
+    name = "__".join((first, *rest)).upper()
+    if rest or first in Settings.model_fields:
+        name = "GEO_" + name  # any other is a line of .env, given as it stands there
+    if error["type"] == "extra_forbidden":
+        return f"unknown setting {name}; .env.example lists the known ones"
+    return f"{name}: {error['msg']}"

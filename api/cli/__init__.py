@@ -54,5 +54,8 @@ def main() -> None:
     except GeoError as error:
         print(f"geo: {error.detail}", file=sys.stderr)
         sys.exit(exit_code(error))
+    except OSError as error:  # a folder that is not there or may not be written, a full disk
+        print(f"geo: {error.strerror or error}: {error.filename or ''}".rstrip(": "), file=sys.stderr)
+        sys.exit(EXIT_FAILED)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)

@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
     app.command("upload")(upload)
     app.command("ask")(ask)
     app.command("search")(search)
-    group = typer.Typer(help="Index tiers: show, rebuild, roll back.", no_args_is_help=True)
+    group = typer.Typer(help="Index tiers: list, rebuild, roll back.", no_args_is_help=True)
     group.command("list")(tiers_list)
     group.command("rebuild")(tiers_rebuild)
     group.command("rollback")(tiers_rollback)
@@ -84,7 +84,7 @@ class Progress:
 def ask(
     question: Annotated[str, typer.Argument(help="The question.")],
     collection: Collection = "default",
-    mode: Annotated[str | None, typer.Option(help="extract, quote or free; default: the policy's.")] = None,
+    mode: Annotated[str | None, typer.Option(help="extract or free; default: the policy's.")] = None,
     as_json: Json = False,
 ) -> None:
     """Ask, and print the answer with its citations. Exit 1 unless it is answered or refused."""

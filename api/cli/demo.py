@@ -19,7 +19,6 @@ from typing import Annotated, Any
 import typer
 
 from api.cli.answers import print_answer
-from api.cli.client import Progress
 from api.cli.http import Service
 from api.cli.output import Json, emit, note
 from core.errors import ConfigError, GeoError
@@ -28,6 +27,7 @@ _SAMPLES = Path(__file__).parents[2] / "docs" / "samples"
 _FORMATS = {".txt", ".md", ".html", ".pdf", ".docx"}
 _MARK = ".geo-demo"  # only a folder that the demo made is emptied by it
 _READY_WITHIN_S = 180.0
+_PARTS = {"start_s": "start", "documents_s": "documents", "questions_s": "questions", "stop_s": "stop"}
 
 
 @dataclass(slots=True)
@@ -52,8 +52,8 @@ def demo(
 ) -> None:
     """Upload the sample documents, ask ten questions, show every answer with its citations.
 
-    Exit 1 when a document or a question fails: an answerable question needs a supported citation of the
-    right document, and the unanswerable one must be refused.
+    Exit 1 when a document or a question fails: an answerable question needs the right words and a supported
+    citation of the right document, and the unanswerable one must be refused.
     """
     if not (samples / "questions.json").is_file():
         raise ConfigError(f"there are no sample documents in {samples}; run this from a checkout")
@@ -100,6 +100,7 @@ def _stack(folder: Path, timings: dict[str, float]) -> Generator[Service]:
     since = time.monotonic()
     _geo(env, "up", "--detach")
     timings["start_s"] = time.monotonic() - since
+    note(f"ready after {timings['start_s']:.0f} s; it is stopped at the end")
     try:
         with Service(f"http://127.0.0.1:{port}", key) as service:
             yield service
@@ -129,7 +130,9 @@ def _empty(folder: Path) -> None:
 
 
 def _geo(env: dict[str, str], *words: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "api.cli", *words], env=env, stdout=sys.stderr, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "api.cli", *words], env=env, stdout=subprocess.DEVNULL, check=False
+    )
     if done.returncode != 0:
         raise GeoError(f"geo {' '.join(words)} ended with exit code {done.returncode}")
 
@@ -139,14 +142,18 @@ def _upload(service: Service, samples: Path) -> None:
     note(f"uploading {len(files)} documents")
     collection = service.collection("samples")["id"]
     ids = [service.upload(path, collection)["id"] for path in files]
-    documents = service.settle(collection, ids, within_s=_READY_WITHIN_S, watch=Progress().show)
-    for document in documents:
-        counts = ", ".join(f"{n} {what}" for what, n in document["counts"].items())
-        note(f"  {document['status']:<8}{document['name']}  ({document['media_type']}, {counts})")
+    documents = service.settle(collection, ids, within_s=_READY_WITHIN_S, watch=_settled)
     failed = [d for d in documents if d["status"] != "ready"]
     if failed:
         told = "; ".join(f"{d['name']}: {(d['error'] or {}).get('detail')}" for d in failed)
         raise GeoError(f"{len(failed)} of {len(documents)} documents failed: {told}")
+
+
+def _settled(document: dict[str, Any]) -> None:
+    """Say once what became of a document."""
+    if document["status"] in ("ready", "failed"):
+        counts = ", ".join(f"{n} {what}" for what, n in document["counts"].items())
+        note(f"  {document['status']:<8}{document['name']}  ({counts})")
 
 
 def _ask(service: Service, number: int, question: dict[str, Any]) -> Result:
@@ -181,7 +188,10 @@ def judge(question: dict[str, Any], answer: dict[str, Any]) -> list[str]:
         for citation in claim["citations"]
     }
     missing = [name for name in question["expect_document"] if name not in supported]
-    return [f"no supported citation of {', '.join(missing)}"] if missing else []
+    faults = [f"no supported citation of {', '.join(missing)}"] if missing else []
+    said = " ".join(claim["text"] for claim in answer["claims"])
+    unsaid = [text for text in question["expect_text"] if text not in said]
+    return faults + ([f"the answer does not say {', '.join(unsaid)}"] if unsaid else [])
 
 
 def _report(results: list[Result], timings: dict[str, float], *, as_json: bool) -> None:
@@ -202,7 +212,7 @@ def _report(results: list[Result], timings: dict[str, float], *, as_json: bool) 
             }
         )
     else:
-        print(
-            f"\n{good} of {len(results)} questions as expected; "
-            + ", ".join(f"{k} {v}" for k, v in rounded.items())
-        )
+        parts = ", ".join(f"{_PARTS[name]} {s:.0f} s" for name, s in timings.items() if name in _PARTS)
+        print(f"\n{good} of {len(results)} questions as expected in {timings['total_s']:.0f} s ({parts})")
+        if good == len(results):
+            print("Next: make up, then upload documents of your own (README.md)")

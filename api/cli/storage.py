@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from api.cli.database import made_database
 from api.cli.output import Json, emit
 from core.db import Database
 from core.errors import Conflict
@@ -47,11 +48,8 @@ def backup(
     from api.cli.data.archive import backup as write
 
     settings = get_settings()
-    db = Database(settings.database_url, settings=settings)
-    try:
+    with made_database(settings) as db:
         manifest = write(settings, db, target)
-    finally:
-        db.dispose()
     size = target.stat().st_size
     if as_json:
         emit({"path": str(target), "size_bytes": size, **{k: manifest[k] for k in ("rows", "missing_blobs")}})
@@ -89,11 +87,8 @@ def doctor(as_json: Json = False) -> None:
     from api.cli.data.doctor import examine
 
     settings = get_settings()
-    db = Database(settings.database_url, settings=settings)
-    try:
+    with made_database(settings) as db:
         findings = examine(settings, db)
-    finally:
-        db.dispose()
     if as_json:
         emit({"ok": not findings, "findings": [f.as_dict() for f in findings]})
     elif not findings:

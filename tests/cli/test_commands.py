@@ -64,6 +64,22 @@ def test_start_with_a_blank_or_short_first_key_is_refused(
     assert not (tmp_path / "geo" / "geo.sqlite3").exists()
 
 
+@pytest.mark.parametrize("words", [("doctor",), ("keys", "list"), ("backup", "b.tar.gz")])
+def test_commands_on_data_make_none_where_there_is_none(tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = geo(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "geo up" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_data_folder_that_cannot_be_used_ends_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "geo").touch()
+    done = geo("status", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("geo: Not a directory: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_starting_the_command_loads_no_model_library() -> None:
     code = (
         "import sys; from api.cli import make_cli; make_cli()\n"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from core.errors import ConfigError
@@ -23,6 +25,17 @@ def test_wrong_settings_are_refused_by_name(
     monkeypatch.setenv(name, value)
     get_settings.cache_clear()
     with pytest.raises(ConfigError, match=name):
+        get_settings()
+
+
+@pytest.mark.parametrize("name", ["GEO_NO_SUCH", "GEO_API__NO_SUCH", "NO_SUCH"])
+def test_unknown_line_of_the_env_file_is_named_as_it_stands_there(
+    settings: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / ".env").write_text(f"{name}=1\n")
+    monkeypatch.chdir(tmp_path)
+    get_settings.cache_clear()
+    with pytest.raises(ConfigError, match=f"^unknown setting {name};"):
         get_settings()
 
 
