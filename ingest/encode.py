@@ -8,6 +8,7 @@ cosine to float32 at least 0.9999.
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.errors import ConfigError, TransientError
+from core.memory import return_freed_memory
 from core.metrics import ENCODE_REJECTED, ENCODE_TEXTS, ENCODE_TRUNCATED
 from core.packs import pack_path
 from core.settings import get_settings
@@ -72,7 +74,8 @@ class Encoder:
             local_files_only=True,
         )
         self._model.eval()
-        _return_freed_memory()
+        gc.collect()
+        return_freed_memory()  # building the tokenizer leaves about 280 MB
         self._tokenizer: Any = self._model.tokenizer
         # Fast tokenizers change state, and two passes at once would only share the cores.
         self._lock = threading.Lock()
@@ -205,17 +208,6 @@ def _unit_rows(rows: npt.NDArray[np.float32]) -> tuple[Vectors, int]:
         unit = rows / norms
     unit[bad] = np.nan
     return unit, int(bad.sum())
-
-
-def _return_freed_memory() -> None:
-    """Give the loader's freed pages back: building the tokenizer leaves about 280 MB of them."""
-    import ctypes
-    import gc
-
-    gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
-    if trim is not None:
-        trim(0)
 
 
 def _fast_dtype() -> str:

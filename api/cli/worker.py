@@ -13,6 +13,7 @@ import typer
 from api.cli.metric_files import name_metric_files
 from api.cli.output import Json, emit
 from core.errors import ConfigError
+from core.memory import Trimmer, limit_arenas
 
 _NICED = {"ingest", "index", "maintenance"}  # they may wait; a question may not
 _NICENESS = 10
@@ -57,6 +58,7 @@ def _limit_threads(name: str) -> None:
     if name != "generation":
         for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
             os.environ.setdefault(variable, "1")
+        limit_arenas()
 
 
 def _run(name: str) -> None:
@@ -76,6 +78,8 @@ def _run(name: str) -> None:
 
     signals.setup_logging.connect(own_logs, weak=False)  # Celery then leaves the logging alone
     own_logs()
+    if spec.pool != "prefork":  # a pool's children end when they pause (ingest/recycle.py)
+        _trim_in_pauses()
     concurrency = {
         "ingest": settings.worker.ingest_processes,
         "retrieval": settings.worker.retrieval_threads,
@@ -89,6 +93,21 @@ def _run(name: str) -> None:
     if spec.beat:
         arguments += ["--beat", "--schedule", str(settings.run_dir / "beat-schedule")]
     get_app().worker_main(arguments)
+
+
+def _trim_in_pauses() -> None:
+    from celery import signals
+
+    from core.worker import QUEUES
+
+    trimmer = Trimmer()
+
+    def worked(sender: object = None, **_: object) -> None:
+        if getattr(sender, "name", "") in QUEUES:  # a canary is no work
+            trimmer.note()
+
+    signals.task_postrun.connect(worked, weak=False)
+    trimmer.start()
 
 
 def _check(name: str, *, as_json: bool) -> None:
