@@ -9,8 +9,9 @@ from typing import Any
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from core.db import affected, put_in_outbox, utcnow
+from core.db import affected
 from core.errors import Conflict, NotFound
+from core.jobs import try_again
 from core.models import DocumentRow, JobRow, QueryRow
 from core.types import AnswerStatus, DocumentStatus, JobStatus
 
@@ -97,12 +98,7 @@ def retry(session: Session, job_id: str) -> Job:
             job_id=job_id,
             subject_id=row.subject_id,
         )
-    row.status, row.attempts, row.sends = JobStatus.WAITING.value, 0, 0
-    row.error_code = row.error_detail = row.finished_at = None
-    row.cancel_requested = False
-    row.next_send_at = utcnow()
-    put_in_outbox(session, row.task, row.id)
-    session.flush()
+    try_again(session, row)
     return _to_value(row)
 
 

@@ -249,6 +249,16 @@ def backoff_s(attempt: int, worker: WorkerSettings) -> float:
     return ceiling * (0.5 + random.random() / 2)  # noqa: S311 - jitter, not a secret
 
 
+def try_again(session: Session, row: JobRow) -> None:
+    """Give a failed job a fresh set of attempts and ring its worker after the commit."""
+    row.status, row.attempts, row.sends = JobStatus.WAITING.value, 0, 0
+    row.error_code = row.error_detail = row.finished_at = None
+    row.cancel_requested = False
+    row.next_send_at = utcnow()
+    put_in_outbox(session, row.task, row.id)
+    session.flush()
+
+
 def fail_job(session: Session, job_id: str, code: str, detail: str, *, token: str | None = None) -> None:
     """End a job as failed and tell its subject, in the caller's transaction.
 

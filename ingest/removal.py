@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 from core import streams
 from core.db import utcnow
 from core.errors import GeoError
-from core.jobs import add_job
-from core.models import ClaimRow, DocumentRow, EvidenceRow, QueryRow
+from core.jobs import add_job, try_again
+from core.models import ClaimRow, DocumentRow, EvidenceRow, JobRow, QueryRow
 from core.redis_client import get_redis
 from core.retry import classify
-from core.types import DocumentStatus
+from core.types import DocumentStatus, JobStatus
 from core.worker import Task
 from ingest import repository
 
@@ -27,9 +27,11 @@ def remove_document(session: Session, row: DocumentRow) -> None:
 
     Args:
         session: a write session.
-        row: the document, locked by the caller. One that is being deleted already is left alone.
+        row: the document, locked by the caller. One that is being deleted already gets its failed
+            clean-up tried again, and is else left alone.
     """
     if row.status == DocumentStatus.DELETING.value:
+        _clean_up_again(session, row)
         return
     row.status = DocumentStatus.DELETING.value
     row.content_hash = f"deleting:{row.id}"
@@ -47,6 +49,17 @@ def remove_document(session: Session, row: DocumentRow) -> None:
         subject_version=row.latest_version,
         attempt_key="delete",
     )
+
+
+def _clean_up_again(session: Session, row: DocumentRow) -> None:
+    failed = select(JobRow).where(
+        JobRow.subject_kind == "document",
+        JobRow.subject_id == row.id,
+        JobRow.task.in_((Task.UNINDEX.value, Task.PURGE.value)),
+        JobRow.status == JobStatus.FAILED.value,
+    )
+    for job in session.scalars(failed):
+        try_again(session, job)
 
 
 def erase_from_answers(session: Session, document_id: str) -> list[str]:

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 import redis
 
-from tests.e2e.stack import Stack, until
+from tests.e2e.stack import Stack, free_port, until
 
 
 def test_rebuild_is_not_noticed_by_queries(stack: Stack) -> None:
@@ -68,26 +73,54 @@ def test_redis_killed_with_a_filled_queue_loses_no_document(stack: Stack) -> Non
 
 
 def test_broker_holds_no_key_without_end_and_no_content(stack: Stack) -> None:
-    stack.geo("status")
     client = redis.Redis.from_url(stack.status()["redis_url"])
+    queues = (b"ingest", b"index", b"query", b"rebuild", b"reap", b"generate")
     lasting = [
         k for k in client.keys("*")
-        if client.ttl(k) == -1 and not k.startswith((b"_kombu.binding", b"unacked"))
-        and k not in (b"ingest", b"index", b"query", b"rebuild", b"reap", b"generate")
+        if client.ttl(k) == -1 and k not in queues and not k.startswith((b"_kombu.binding", b"unacked"))
     ]  # fmt: skip
-    assert [k for k in lasting if not k.startswith(b"geo:")] == []
-    for queue in (b"ingest", b"index", b"query", b"generate"):
+    assert lasting == []
+    for queue in queues:
         assert all(len(message) < 4096 for message in client.lrange(queue, 0, -1))
 
 
-def test_generation_served_is_the_same_in_every_process(stack: Stack) -> None:
+@contextmanager
+def second_api(stack: Stack) -> Iterator[httpx.Client]:
+    """One more API process on the same data."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "api.cli", "serve"],
+        env={**stack.env, "GEO_API__PORT": str(port)}, cwd=stack.folder.parent,
+    )  # fmt: skip
+    client = httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=stack.client.headers, timeout=60)
+
+    def answers() -> bool:
+        try:
+            return client.get("/healthz").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    try:
+        until(answers, within_s=30, what="the second API answers")
+        yield client
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def test_what_one_api_process_stores_or_deletes_the_other_knows_at_once(stack: Stack) -> None:
     collection = stack.collection("generations")
-    for n in range(3):
-        stack.ready(
-            collection, f"g{n}.txt", f"Marker stone {n} of the Ulvik road stands at kilometre {n * 4}."
-        )
-        hits = stack.search(collection, f"At which kilometre stands marker stone {n}?")
-        assert any(f"stone {n} " in h["text"] for h in hits)
+    question = {"question": "At which kilometre stands the Ulvik marker stone?", "collection": collection}
+    with second_api(stack) as other:
+        document = stack.ready(collection, "stone.txt", "The Ulvik marker stone stands at kilometre 37.")
+        for client in (stack.client, other) * 5:
+            hits = client.post("/v1/search", json=question).json()["hits"]
+            assert any("kilometre 37" in h["text"] for h in hits)
+        served = [c.get("/readyz").json()["tiers"] for c in (stack.client, other)]
+        assert served[0] == served[1] != []
+        assert other.delete(f"/v1/documents/{document['id']}").status_code in (202, 204)
+        for client in (stack.client, other) * 5:
+            assert client.post("/v1/search", json=question).json()["hits"] == []
 
 
 @pytest.mark.timeout(300)

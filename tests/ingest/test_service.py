@@ -13,6 +13,7 @@ from sqlalchemy import func, select
 from core import streams
 from core.db import Database
 from core.errors import Conflict, Forbidden, InvalidInput, NotFound
+from core.jobs import fail_job
 from core.models import ClaimRow, DocumentRow, DocumentVersionRow, EvidenceRow, JobRow, QueryRow
 from core.redis_client import get_redis
 from core.types import DocumentStatus, JobStatus, Role, Scope, Span
@@ -537,3 +538,18 @@ def test_the_door_loads_no_model_and_no_array_library() -> None:
     code = f"import sys, ingest.service; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_delete_whose_clean_up_failed_is_tried_again_when_asked_again(database: Database) -> None:
+    make_tenants(database)
+    document = upload(database, "secret", "a.txt").document
+    with database.write() as session:
+        service.delete_document(session, SCOPE, document_id=document.id)
+    job = jobs(database, document.id, Task.UNINDEX)[0]
+    with database.write() as session:
+        fail_job(session, job.id, "worker_died", "The worker died 4 times.")
+    with database.write() as session:
+        service.delete_document(session, SCOPE, document_id=document.id)
+    (again,) = jobs(database, document.id, Task.UNINDEX)
+    assert (again.id, again.status, again.attempts) == (job.id, JobStatus.WAITING, 0)
+    assert get_redis().llen("index") == 2
