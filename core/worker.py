@@ -108,6 +108,10 @@ def make_app() -> Celery:
             "visibility_timeout": settings.worker.visibility_timeout_s,
             "unacked_restore_interval": 2,  # kombu's default looks for lost messages every 100 s only
             "unacked_restore_throttle": 1,
+            # A request that rings while the broker is away goes on at once: the reaper rings again. A worker
+            # that lost the broker waits for it without end (`broker_connection_max_retries`).
+            "max_retries": 0,
+            "socket_connect_timeout": 2,
         },
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,

@@ -60,6 +60,18 @@ def settings(
     clear_process_caches()
 
 
+@pytest.fixture
+def own_redis(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> Iterator[RedisServer]:
+    """A broker of this test alone, which it may kill."""
+    server = RedisServer()
+    server.start()
+    monkeypatch.setenv("GEO_REDIS__URL", server.url)
+    for cached in (get_settings, get_redis, get_app):
+        cached.cache_clear()
+    yield server
+    server.stop()
+
+
 @pytest.fixture(scope="session")
 def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("template") / "geo.sqlite3"

@@ -7,18 +7,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import redis
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
-from core.db import Database
+from core.db import Database, utcnow
 from core.jobs import add_job
 from core.models import AuditRow, BuildRow, JobRow
+from core.reaper import reap
 from core.redis_client import get_redis
 from core.types import JobStatus
 from core.worker import QUEUES, Task, get_app
+from tests.support.servers import RedisServer
 
 ROOT = Path(__file__).parents[2]
 # What kombu keeps by design: a handful of bindings, and what is delivered but not yet acknowledged.
@@ -77,6 +80,22 @@ def test_job_longer_than_the_visibility_timeout_has_one_effect(sqlite_database: 
     assert count(sqlite_database, select(func.count()).select_from(AuditRow)) == 1
     with sqlite_database.read() as session:
         assert session.get_one(JobRow, job_id).attempts == 1
+
+
+def test_request_goes_on_at_once_while_the_broker_is_away(
+    sqlite_database: Database, own_redis: RedisServer
+) -> None:
+    own_redis.kill()
+    start = time.perf_counter()
+    add_builds(sqlite_database, 2)
+    assert time.perf_counter() - start < 1
+    own_redis.start()
+    reap(sqlite_database, {"rebuild": 0})
+    assert get_redis().llen("rebuild") == 0, "not due yet"
+    with sqlite_database.write() as session:
+        session.execute(update(JobRow).values(next_send_at=utcnow() - timedelta(seconds=1)))
+    reap(sqlite_database, {"rebuild": 0})
+    assert get_redis().llen("rebuild") == 2
 
 
 def endless_keys(client: redis.Redis) -> list[str]:

@@ -28,7 +28,7 @@ KILLING_S = 120
 DOCUMENTS, DELETED = 60, 20
 
 
-def insisting(call: Callable[[], httpx.Response], within_s: float = 120) -> httpx.Response:
+def insisting(call: Callable[[], httpx.Response], within_s: float = 180) -> httpx.Response:
     """Ask until something answers, as a client does whose server comes back. A 5xx counts as away only
     while it says so (503); anything else is a fault of ours."""
 
@@ -75,7 +75,7 @@ class Killer(threading.Thread):
         self.stop = threading.Event()
 
     def run(self) -> None:
-        while not self.stop.wait(self.chance.uniform(1, 6)):
+        while not self.stop.wait(self.chance.uniform(2, 8)):
             processes = running(self.stack)
             if not processes:
                 continue
@@ -128,6 +128,8 @@ def work(
     queries: list[str] = []
     end = time.monotonic() + KILLING_S
     while time.monotonic() < end or len(documents) < DOCUMENTS:
+        if time.monotonic() > end:  # what is left to do is done in peace
+            killer.stop.set()
         if len(documents) < DOCUMENTS:
             name, text = f"k{len(documents)}.md", text_of(len(documents))
             documents.append(insisting(lambda n=name, t=text: stack.upload(collection, n, t)).json()["id"])
