@@ -67,7 +67,10 @@ def parse_policy(body: Mapping[str, Any]) -> CitationPolicy:
     try:
         return CitationPolicy.model_validate(dict(body))
     except ValidationError as error:
-        lines = [f"policy.{'.'.join(str(p) for p in e['loc'])}: {e['msg']}" for e in error.errors()]
+        lines = [
+            f"policy.{'.'.join(str(p) for p in e['loc'])}: {e['msg'].removeprefix('Value error, ')}"
+            for e in error.errors()
+        ]
         raise InvalidInput(
             "; ".join(lines), fields=[".".join(map(str, e["loc"])) for e in error.errors()]
         ) from error

@@ -77,7 +77,7 @@ def find_collection(
         query = query.with_for_update(read=not lock)
     rows = session.scalars(query.execution_options(populate_existing=True)).all()
     if not rows:
-        raise NotFound("No such collection.", collection=reference)
+        raise NotFound(f"No such collection: {reference}", collection=reference)
     return next((r for r in rows if r.id == reference), rows[0])
 
 

@@ -16,7 +16,7 @@ def print_answer(answer: dict[str, Any]) -> None:
         markers = "".join(f"[{c['marker']}]" for c in claim["citations"])
         text = claim["text"].strip()
         shown = text if markers and text.endswith(markers) else f"{text} {markers}".rstrip()
-        print(f"  {shown}   ({claim['verdict']}: {claim['reason']})")
+        print(f"  {shown}   ({claim['verdict']}: {_words(claim['reason'])})")
     for citation in _each_once(answer["claims"]):
         page = f", page {citation['page']}" if citation.get("page") else ""
         print(f"    [{citation['marker']}] {citation['document_name']}{page}")
@@ -24,6 +24,10 @@ def print_answer(answer: dict[str, Any]) -> None:
             print(f"        “{' '.join(quote['text'].split())}”")
     if answer.get("timings_ms"):
         print("    " + "  ".join(f"{name} {ms:.0f} ms" for name, ms in answer["timings_ms"].items()))
+
+
+def _words(reason: str) -> str:
+    return reason.replace("_", " ").replace(";", "; ")
 
 
 def _each_once(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -13,7 +13,8 @@ from api.cli.http import Service
 from api.cli.output import Json, emit, note
 from core.errors import InvalidInput
 
-Collection = Annotated[str, typer.Option("--collection", "-c", help="Name or id; made by upload if new.")]
+Collection = Annotated[str, typer.Option("--collection", "-c", help="Name or id.")]
+NewCollection = Annotated[str, typer.Option("--collection", "-c", help="Name or id; made if it is new.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -30,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 def upload(
     paths: Annotated[list[Path], typer.Argument(exists=True, help="Files, or folders of files.")],
-    collection: Collection = "default",
+    collection: NewCollection = "default",
     wait: Annotated[bool, typer.Option(help="Wait until every document is searchable.")] = True,
     within_s: Annotated[float, typer.Option(min=1, help="Longest wait.")] = 600.0,
     as_json: Json = False,
@@ -147,9 +148,8 @@ def tiers_list(as_json: Json = False) -> None:
         emit(found)
         return
     for tier in found["items"]:
-        print(
-            "  ".join(f"{key} {value}" for key, value in tier.items() if not isinstance(value, dict | list))
-        )
+        facts = {k: v for k, v in tier.items() if v and not isinstance(v, dict | list)}
+        print("  ".join(f"{key} {value}" for key, value in facts.items()))
 
 
 def tiers_rebuild(
@@ -157,16 +157,20 @@ def tiers_rebuild(
     mode: Annotated[str, typer.Option(help="full or compact")] = "full",
     as_json: Json = False,
 ) -> None:
-    """Build the next generation beside the served one; queries do not notice."""
+    """Ask for the next generation, built beside the served one; queries do not notice."""
     with Service.of() as service:
         build = service.call("POST", f"/v1/admin/tiers/{tier}/rebuild", json={"mode": mode})
-    emit(build) if as_json else print(f"build {build.get('id')} is {build.get('status')}")
+    emit(build) if as_json else _tell_build(build)
 
 
 def tiers_rollback(
     tier: Annotated[str, typer.Argument(help="hot, warm or cold")], as_json: Json = False
 ) -> None:
-    """Serve the previous generation again."""
+    """Ask for the previous generation to be served again."""
     with Service.of() as service:
         build = service.call("POST", f"/v1/admin/tiers/{tier}/rollback")
-    emit(build) if as_json else print(f"{tier} is rolled back: {build}")
+    emit(build) if as_json else _tell_build(build)
+
+
+def _tell_build(build: dict[str, Any]) -> None:
+    print(f"{build['mode']} build {build['id']} is {build['status']}; follow it with: geo tiers list")

@@ -56,9 +56,11 @@ def stack_lock(settings: Settings) -> Generator[int]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            pid = read_state(settings).get("pid", "?")
+            state = read_state(settings)
+            where = f"at {state['url']}, " if state.get("url") else ""
             raise ConfigError(
-                f"the stack of {settings.root} is already running (pid {pid}); stop it with: geo down"
+                f"the stack of {settings.root} is already running ({where}pid {state.get('pid', '?')}); "
+                "stop it with: geo down"
             ) from None
         yield descriptor
     finally:
