@@ -76,6 +76,7 @@ def restore(
         emit(done)
         return
     print(f"restored {sum(done['rows'].values())} rows from {done['made_at']} into {settings.root}")
+    print("the index is built from them at the next start: geo up")
     if done["safety_copy"]:
         print(f"the data that was there is in {done['safety_copy']}")
     if done["missing_blobs"]:

@@ -26,6 +26,7 @@ from core.models import (
     PassageVectorRow,
     QueryRow,
     TenantRow,
+    TierRow,
 )
 from core.settings import Settings, get_settings
 from ingest.blobs import BlobStore
@@ -256,6 +257,15 @@ def test_doctor_names_each_contradiction(database: Database, settings: Settings)
     }
     assert document in found["passages_without_vector"].detail
     assert all(json.dumps(f.as_dict()) and f.mend for f in found.values())
+
+
+def test_doctor_says_that_the_next_start_builds_a_restored_index(
+    sqlite_database: Database, settings: Settings
+) -> None:
+    with sqlite_database.write() as session:
+        session.merge(TierRow(tier="hot", generation=12))
+    (finding,) = doctor.examine(get_settings(), sqlite_database)
+    assert (finding.check, finding.mend) == ("index_not_built", "geo up")
 
 
 def test_doctor_sees_jobs_that_nobody_takes(database: Database, settings: Settings) -> None:

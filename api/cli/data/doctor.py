@@ -226,7 +226,11 @@ def _index(settings: Settings, db: Database) -> list[Finding]:
     from retrieval.check import check_index
     from retrieval.manifest import IndexFolder
 
-    seen = check_index(db, IndexFolder(settings.index_dir))
+    folder = IndexFolder(settings.index_dir)
+    seen = check_index(db, folder)
+    if seen.damage and not folder.current.exists():
+        told = "no index is published here, as after a restore; the next start builds it from the rows"
+        return [Finding("index_not_built", 1, told, "geo up")]
     wrong = {
         "index_damaged": (1 if seen.damage else 0, f"files of the hot tier cannot be trusted: {seen.damage}"),
         "vectors_not_indexed": (
