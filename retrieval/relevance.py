@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -28,6 +29,10 @@ _RELEVANCE: Mapping[Lang, tuple[float, float, float]] = {
 # set from unrelated ones (CMRC and DRCD questions on CLAPNQ passages and back): three quarters of their best
 # passages, MaxSim .755, stay below a relevance of .12.
 _ACROSS = (45.5, -36.34)
+
+# Prose of a passage's length deflates to .5 and more of its bytes, tables to .2; a letter or phrase over and
+# over to below .05. The encoder puts such text near every question.
+_FILLER_RATIO, _FILLER_BYTES = 0.08, 200
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _RUN = re.compile(rf"(?P<han>[{_HAN}]+)|[^\W_{_HAN}]+")
@@ -56,12 +61,18 @@ def terms(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def is_filler(text: str) -> bool:
+    """Whether a text of some length says one thing over and over."""
+    raw = text.encode()
+    return len(raw) >= _FILLER_BYTES and len(zlib.compress(raw, 1)) < _FILLER_RATIO * len(raw)
+
+
 def relevance(question: Question, similarity: float, passage_text: str, passage_lang: Lang) -> float:
     """Calibrated probability that a passage of this similarity answers the question.
 
-    A question without a single word or digit is answered by nothing: 0.
+    A question without a single word or digit is answered by nothing, and filler answers nothing: 0.
     """
-    if not question.terms:
+    if not question.terms or is_filler(passage_text):
         return 0.0
     if across(question.lang, passage_lang):
         slope, offset = _ACROSS
