@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.types import Citation, Claim, Evidence, SentenceScore, Span, Verdict
-from generation.verify import Judgement, judge, judge_all, quote_is_exact
+from generation.verify import Judgement, about, judge, judge_all, quote_is_exact
 from generation.wording import content_terms
 from ingest.sentences import sentences
 
 _REPAIR_COVER = 0.5  # of a refused claim's words in a source sentence that may stand in for it
+_CODE = re.compile(r"[^\W_]*\d(?:[\w,.-]*\w)?")
 _SAME_WORDS = 0.8  # overlap from which two sentences say the same
 
 
@@ -55,7 +57,7 @@ def extract(
     """The best sentences of the evidence, verbatim, each with its exact quote.
 
     A sentence that repeats one already chosen (or in `shown`) is passed over, so that other documents get
-    their say. Sentences of one passage stand in its order.
+    their say. The best stands first: it is the answer, the next ones are its surroundings.
     """
     chosen: list[Candidate] = []
     seen = [content_terms(text) for text in shown]
@@ -67,8 +69,6 @@ def extract(
             continue
         chosen.append(candidate)
         seen.append(terms)
-    places = {c.evidence.marker: n for n, c in reversed(list(enumerate(chosen)))}
-    chosen.sort(key=lambda c: (places[c.evidence.marker], c.span.start))
     return tuple(_quoted(c, "exact_quote") for c in chosen)
 
 
@@ -150,16 +150,28 @@ def _removed(reason: str, verdict: Verdict) -> Claim:
 
 
 def _nearest_sentence(text: str, evidence: Sequence[Evidence]) -> Candidate | None:
+    """The source sentence that shares most with a refused claim; its codes and numbers count most.
+
+    `E27` and `E12` stand in sentences that are otherwise alike, and only one of them was meant.
+    """
     terms = content_terms(text)
+    codes = _codes(text)
     best: Candidate | None = None
     for e in evidence:
         start = e.passage.span.start
         for span in sentences(e.passage.text):
             sentence = e.passage.text[span.start : span.end]
-            cover = len(terms & content_terms(sentence)) / max(1, len(terms))
-            if cover >= _REPAIR_COVER and (best is None or cover > best.score):
-                best = Candidate(e, Span(start + span.start, start + span.end), sentence, cover)
+            found = content_terms(sentence)
+            cover = len(terms & found) / max(1, len(terms))
+            score = cover + len(codes & _codes(sentence)) / max(1, len(codes))
+            if cover >= _REPAIR_COVER and (best is None or score > best.score):
+                best = Candidate(e, Span(start + span.start, start + span.end), sentence, score)
     return best
+
+
+def _codes(text: str) -> frozenset[str]:
+    """Words with a digit in them: codes, part numbers, years, amounts."""
+    return frozenset(_CODE.findall(text.casefold()))
 
 
 def still_supported(claim: Claim, evidence: Sequence[Evidence]) -> bool:
@@ -174,6 +186,7 @@ def still_supported(claim: Claim, evidence: Sequence[Evidence]) -> bool:
     if any(c.quote_text == claim.text for c in claim.citations):
         return True
     return any(
-        judge(claim.text, by_marker[c.marker].passage.text).verdict is Verdict.SUPPORTED
+        judge(claim.text, by_marker[c.marker].passage.text, about(by_marker[c.marker])).verdict
+        is Verdict.SUPPORTED
         for c in claim.citations
     )

@@ -35,12 +35,14 @@ class Judgement:
     span: Span | None
 
 
-def judge(claim: str, passage: str) -> Judgement:
+def judge(claim: str, passage: str, about: str = "") -> Judgement:
     """Compare a claim with a passage.
 
     Args:
         claim: one sentence without markers.
         passage: the cited text.
+        about: what stands above it (document name, headings): a claim may name its subject, which the
+            sentences below a heading often do not repeat.
 
     Returns:
         `supported`: every number, date, unit and name of the claim stands in the passage near each other, the
@@ -48,13 +50,14 @@ def judge(claim: str, passage: str) -> Judgement:
         words are missing. `unsupported`: a fact is missing or contradicted, or the words are not there.
     """
     terms = content_terms(claim)
+    terms = terms - content_terms(about) or terms
     if not terms:
         return Judgement(Verdict.UNSUPPORTED, "no_content", 0.0, None)
     span, cover = _best_window(terms, passage)
     if span is None or cover < PARTIAL_COVER:
         return Judgement(Verdict.UNSUPPORTED, f"words={cover:.2f}", cover, span)
     window = passage[span.start : span.end]
-    wrong = _contradiction(claim, window, passage)
+    wrong = _contradiction(claim, window, passage, about)
     if wrong:
         return Judgement(Verdict.UNSUPPORTED, wrong, cover / 2, span)
     if cover < SUPPORTED_COVER:
@@ -65,8 +68,14 @@ def judge(claim: str, passage: str) -> Judgement:
 def judge_all(claim: str, evidence: Sequence[Evidence]) -> list[tuple[Evidence, Judgement]]:
     """Judgements against each passage, the best first (verdict, then score, then marker)."""
     order = {Verdict.SUPPORTED: 0, Verdict.PARTIAL: 1, Verdict.UNSUPPORTED: 2}
-    judged = [(e, judge(claim, e.passage.text)) for e in evidence]
+    judged = [(e, judge(claim, e.passage.text, about(e))) for e in evidence]
     return sorted(judged, key=lambda pair: (order[pair[1].verdict], -pair[1].score, pair[0].marker))
+
+
+def about(evidence: Evidence) -> str:
+    """Document name and headings of a passage, as words."""
+    stem = evidence.document_name.rpartition(".")[0] or evidence.document_name
+    return " ".join((stem.replace("-", " ").replace("_", " "), *evidence.passage.heading_path))
 
 
 def quote_is_exact(evidence: Evidence, quote: Span, text: str) -> bool:
@@ -92,13 +101,14 @@ def _best_window(terms: frozenset[str], passage: str) -> tuple[Span | None, floa
     return best, best_cover
 
 
-def _contradiction(claim: str, window: str, passage: str) -> str:
+def _contradiction(claim: str, window: str, passage: str, above: str) -> str:
     """The first fact of the claim that the passage does not carry, as a reason; empty when there is none."""
     near, anywhere = facts_of(window), facts_of(passage)
     for fact in facts_of(claim):
         if not _carried(fact, near) and not (fact.kind != "number" and _carried(fact, anywhere)):
             return f"{fact.kind}:{fact}"
-    missing = [name for name in names_of(claim) if name.casefold() not in passage.casefold()]
+    named = f"{above}\n{passage}".casefold()
+    missing = [name for name in names_of(claim) if name.casefold() not in named]
     if missing:
         return f"name:{missing[0]}"
     if negated(claim) != negated(_closest(claim, window)):

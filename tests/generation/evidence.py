@@ -14,6 +14,7 @@ def evidence(
     lang: Lang = Lang.EN,
     sentences: tuple[tuple[str, float], ...] = (),
     document: str | None = None,
+    heading: tuple[str, ...] = (),
 ) -> Evidence:
     passage = Passage(
         id=100 + marker,
@@ -22,7 +23,7 @@ def evidence(
         ordinal=0,
         span=Span(start, start + len(text)),
         page=marker,
-        heading_path=(),
+        heading_path=heading,
         lang=lang,
         text=text,
     )

@@ -28,9 +28,14 @@ def test_a_sentence_said_by_two_documents_is_shown_once() -> None:
     assert [c.citations[0].marker for c in claims] == [1, 3]
 
 
-def test_two_sentences_of_one_passage_keep_its_order() -> None:
-    claims = extract("q", (TOWER,), max_sentences=2)
-    assert [c.text for c in claims] == ["The tower is 330 metres tall.", "It stands in Paris."]
+def test_the_best_sentence_stands_first_wherever_it_is_in_its_passage() -> None:
+    text = "The pump stands in hall four. Fault code E27 means high pressure."
+    scored = (("The pump stands in hall four.", 0.4), ("Fault code E27 means high pressure.", 0.9))
+    claims = extract("q", (evidence(1, text, sentences=scored),), max_sentences=2)
+    assert [c.text for c in claims] == [
+        "Fault code E27 means high pressure.",
+        "The pump stands in hall four.",
+    ]
 
 
 def test_passages_without_sentence_scores_are_scored_by_shared_words() -> None:
@@ -101,3 +106,22 @@ def test_a_partial_claim_is_hidden_when_the_policy_says_so() -> None:
     assert settle(text, 1).verdict in (Verdict.PARTIAL, Verdict.SUPPORTED)
     hidden = settle(text, 1, show_partial=False)
     assert hidden.text != text
+
+
+def test_a_stand_in_is_the_sentence_with_the_claims_code() -> None:
+    text = (
+        "Fault code E12 means that the tank is empty and the pump has stopped. "
+        "Fault code E27 means that the back pressure is higher than 10 bar."
+    )
+    claim = settled(
+        "Fault code E27 means that the pump pressure is 99 bar.", [1], [evidence(1, text)], show_partial=True
+    )
+    assert claim.text == "Fault code E27 means that the back pressure is higher than 10 bar."
+
+
+def test_a_name_in_the_heading_is_not_missing_from_the_passage() -> None:
+    text = "The diaphragm kit must be replaced every 2,000 operating hours."
+    said = "The Kestrel diaphragm kit must be replaced every 2,000 operating hours."
+    headed = evidence(1, text, heading=("Kestrel K7 manual",))
+    assert settled(said, [1], [headed], show_partial=True).text == said
+    assert settled(said, [1], [evidence(1, text)], show_partial=True).text == text
