@@ -155,7 +155,17 @@ def test_foreign_ids_read_like_unknown_ones_at_every_door(owned: Owned, stranger
         assert answer.status_code == (403 if operators else 404), (door, answer.text)
         if answer.status_code == 404:
             assert answer.headers["content-type"] == "application/problem+json"
-            assert "ours" not in answer.json()["detail"]
+            detail = answer.json()["detail"]  # nothing of ours but what the caller named, as for any unknown
+            assert "ours" not in detail or detail == "No such collection: ours"
+
+
+def test_foreign_and_unknown_names_get_the_same_words(owned: Owned, stranger: TestClient) -> None:
+    details = []
+    for name in ("ours", "none"):
+        answer = stranger.post("/v1/search", json={"question": "How deep is it?", "collection": name})
+        assert answer.status_code == 404
+        details.append(answer.json()["detail"].replace(name, "NAME"))
+    assert details[0] == details[1]
 
 
 def test_lists_of_another_tenant_show_nothing_of_ours(owned: Owned, stranger: TestClient) -> None:
