@@ -209,9 +209,10 @@ def _recall_live(
 ) -> tuple[Snapshot, Recalled, dict[int, StoredPassage]]:
     """Recall and load what is live, on a snapshot that holds every live version.
 
-    A version is indexed before it goes live and its predecessor leaves the index after. A query that took its
-    snapshot before the first and reads the database after the second sees neither: it finds hidden passages
-    and a newer generation, and asks that one.
+    A version is indexed before it goes live and its predecessor leaves the index after, so for a moment a
+    snapshot holds both. Two readings go wrong and are done again: the snapshot is older than the version that
+    is live now (it shows hidden passages while a newer generation exists), or the switch fell between the
+    routes and the load (what a route saw as live no longer is).
     """
     attempt = 0
     while True:
@@ -225,10 +226,10 @@ def _recall_live(
         with db.read() as session:
             known = live_passages(session, scope, found, filters)
         watch.lap("load")
-        hidden |= found - known.keys()
-        if not hidden or attempt == _SNAPSHOT_TRIES:
+        switched = bool(found - known.keys())  # live when its route looked, not live when it was loaded
+        if attempt == _SNAPSHOT_TRIES or not (hidden or switched):
             return snapshot, recalled, known
-        if index.snapshot(wait=True).generation == snapshot.generation:
+        if not switched and index.snapshot(wait=True).generation == snapshot.generation:
             return snapshot, recalled, known
 
 

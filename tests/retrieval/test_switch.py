@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 
 from core.errors import ConfigError
+from core.models import DocumentRow
 from core.packs import pack_path
 from core.settings import get_settings
 from ingest.service import BlobStore, new_version, register_upload
+from retrieval import recall
 from retrieval.filters import Filters
 from retrieval.recall import rank
 from retrieval.scratch import ScratchStack, scratch_stack
+from retrieval.tiers import get_reader
 
 
 @pytest.fixture
@@ -33,8 +36,6 @@ class SwitchedAfterFirstLook:
         self._happens, self._looked = happens, False
 
     def snapshot(self, *, wait: bool = False) -> Any:
-        from retrieval.tiers import get_reader
-
         taken = get_reader().snapshot(wait=wait)
         if not self._looked:
             self._looked = True
@@ -85,3 +86,38 @@ def test_query_during_a_delete_sees_nothing_and_ends(stack: ScratchStack) -> Non
         stack.db, SwitchedAfterFirstLook(delete), stack.scope, text="harbour fee", filters=Filters(), wanted=5
     )
     assert ranking.ranked == ()
+
+
+def test_switch_between_the_routes_and_the_load_shows_the_new_version(
+    stack: ScratchStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both texts are in the snapshot; which one is live changes after the routes have looked."""
+    ids = []
+    for text in (b"The harbour fee is 410 crowns per night.", b"The harbour fee is 620 crowns per night."):
+        blob = BlobStore.of().stage([text], 1 << 20)
+        with stack.db.write() as session:
+            upload = register_upload(
+                session, stack.scope, collection=stack.collection_id, blob=blob, file_name="fee.txt"
+            )
+            ids.append(upload.document.id)
+    stack.run_jobs()
+
+    def make_live(shown: str, hidden: str) -> None:
+        with stack.db.write() as session:
+            session.get_one(DocumentRow, hidden).live_version = None
+            session.get_one(DocumentRow, shown).live_version = 1
+
+    make_live(ids[0], ids[1])
+    load, loaded = recall.live_passages, []
+
+    def load_after_the_switch(*args: Any) -> Any:
+        if not loaded:
+            make_live(ids[1], ids[0])
+        loaded.append(1)
+        return load(*args)
+
+    monkeypatch.setattr(recall, "live_passages", load_after_the_switch)
+    ranking = rank(
+        stack.db, get_reader(), stack.scope, text="How much is the harbour fee?", filters=Filters(), wanted=5
+    )
+    assert [r.stored.passage.text for r in ranking.ranked] == ["The harbour fee is 620 crowns per night."]
