@@ -62,6 +62,7 @@ class SearchResult:
         total: passages in the ranking before the page was cut out of it.
         route_reports: per route `{state: ok|failed|late, hits, ms, error}`.
         dropped: with `explain`, passages that were recalled and left out, and why.
+        gone: hits that are no longer live, because their document was replaced or deleted since.
     """
 
     query_id: str
@@ -75,6 +76,7 @@ class SearchResult:
     index_generation: int | None = None
     error_code: str | None = None
     error_detail: str | None = None
+    gone: int = 0
 
 
 def clean_question(question: str) -> str:
@@ -241,6 +243,7 @@ def get_search_result(session: Session, scope: Scope, query_id: str) -> SearchRe
         dropped=tuple(row.trace.get("dropped", ())),
         timings_ms=row.timings_ms,
         index_generation=row.index_generation,
+        gone=len(stored) - len(hits),
         error_code=row.error_code,
         error_detail=row.error_detail,
     )

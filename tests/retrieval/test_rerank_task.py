@@ -348,3 +348,20 @@ def test_passages_about_something_else_do_not_stand_beside_an_answer(stack: Scra
     assert all(e.score >= threshold for e in evidence_rows(stack.db, query_id))
     dropped = query_row(stack.db, query_id).trace["dropped"]
     assert "irrelevant" in {d["why"] for d in dropped}
+
+
+def test_hits_that_left_since_are_counted_as_gone(stack: ScratchStack) -> None:
+    from ingest.service import delete_document
+
+    with stack.db.write() as session:
+        collection = create_collection(session, stack.scope, name="leaving").id
+    add_texts(stack, stack.scope, collection, [("fee.txt", "The harbour fee is 410 crowns per night.")])
+    query_id = ask(stack, "How much is the harbour fee?", collection=collection, task="search")
+    with stack.db.read() as session:
+        before = get_search_result(session, stack.scope, query_id)
+    with stack.db.write() as session:
+        delete_document(session, stack.scope, document_id=before.hits[0].passage.document_id)
+    with stack.db.read() as session:
+        after = get_search_result(session, stack.scope, query_id)
+    assert (len(before.hits), before.gone) == (1, 0)
+    assert (after.hits, after.gone) == ((), 1)
