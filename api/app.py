@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import sys
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,12 +30,14 @@ from core.db import get_database
 from core.errors import GeoError
 from core.redis_client import make_async_redis
 from core.settings import Settings, get_settings
+from ingest.service import BlobStore
 
 log = logging.getLogger(__name__)
 
 _CONSOLE = Path(__file__).parent / "console"
 _THREADS = 64  # handlers that wait for the database; a pooled connection is held only while one works
 _FLUSH_USED_S = 30.0
+_STALE_STAGING_S = 6 * 3600.0
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -95,6 +98,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
     made = await anyio.to_thread.run_sync(keys.ensure_bootstrap, db, settings)
     if made is not None:  # to the terminal, not to the log: it is shown once and kept nowhere
         sys.stderr.write(f"\nFirst operator key (shown once, store it now): {made}\n\n")
+    await anyio.to_thread.run_sync(_remove_stale_staging)
     flusher = asyncio.create_task(_flush_used_keys(app))
     try:
         yield
@@ -105,6 +109,13 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
         await _store_used_keys(app)
         await app.state.redis.aclose()
         db.dispose()
+
+
+def _remove_stale_staging() -> None:
+    """What an upload left behind whose process was killed; living ones are far younger."""
+    removed = BlobStore.of().delete_stale_staging(_STALE_STAGING_S, time.time())
+    if removed:
+        log.info("stale_staging_removed", extra={"files": removed})
 
 
 async def _flush_used_keys(app: FastAPI) -> None:

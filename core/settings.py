@@ -129,9 +129,6 @@ class PackSettings(_Section):
     generator: str = "HuggingFaceTB/SmolLM2-135M-Instruct"
     spacy_en: str = "en_core_web_sm"
     spacy_zh: str = Field(default="", description="a zh_core_web_* package; empty: jieba's tags")
-    reranker: str = Field(
-        default="", description="a cross-encoder pack; empty: late interaction with the encoder"
-    )
 
 
 class IngestSettings(_Section):

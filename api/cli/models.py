@@ -49,9 +49,9 @@ def register(app: typer.Typer) -> None:
 
 
 def configured_packs() -> list[str]:
-    """Ids of the packs that the settings name: encoder, generator, and a reranker if there is one."""
+    """Ids of the packs that the settings name: encoder and generator."""
     packs = get_settings().packs
-    return [pack_id for pack_id in (packs.encoder, packs.generator, packs.reranker) if pack_id]
+    return [packs.encoder, packs.generator]
 
 
 def fetch(

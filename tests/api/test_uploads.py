@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import unquote
@@ -10,10 +11,12 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import func, select
 
+from api.app import create_app
 from api.downloads import attachment
-from core.db import get_database
+from core.db import Database, get_database
 from core.models import DocumentRow, JobRow
 from core.settings import Settings, get_settings
+from ingest.service import BlobStore
 from tests.api.conftest import Configure
 
 CONTENT = b"The harbour fee is 410 crowns per night."
@@ -249,3 +252,14 @@ def test_entities_are_imported_and_bad_rows_told(client: TestClient) -> None:
     assert client.post("/v1/entities/import", content=b"\xff\n", headers=headers).status_code == 422
     wrong = {"Content-Type": "application/xml"}
     assert client.post("/v1/entities/import", content=b"x", headers=wrong).status_code == 415
+
+
+def test_staging_of_a_killed_upload_is_removed_at_the_next_start(sqlite_database: Database) -> None:
+    staging = BlobStore.of().staging
+    staging.mkdir(parents=True, exist_ok=True)
+    old, young = staging / "old", staging / "young"
+    old.write_bytes(b"half an upload")
+    young.write_bytes(b"an upload under way")
+    os.utime(old, (0, 0))
+    with TestClient(create_app()):
+        assert (old.exists(), young.exists()) == (False, True)
