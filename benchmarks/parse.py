@@ -72,11 +72,12 @@ def _ours(files: list[Path]) -> float:
     from core.settings import get_settings
     from ingest.normalize import build
     from ingest.parse import parse_bytes
+    from ingest.sandbox import options_of
 
-    limits = get_settings().ingest
+    options = options_of(get_settings().ingest)
     start = time.perf_counter()
     for file in files:
-        build(parse_bytes(file.read_bytes(), file.name, "", limits))
+        build(parse_bytes(file.read_bytes(), file.name, "", options))
     return time.perf_counter() - start
 
 

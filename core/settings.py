@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_core import ErrorDetails
@@ -142,6 +143,12 @@ class IngestSettings(_Section):
     )
     max_inflation_ratio: float = Field(default=200.0, ge=2)
     max_members: int = Field(default=10_000, ge=1)
+    ocr: Literal["auto", "off"] = Field(
+        default="auto", description="recognise text in pages and images without a text layer"
+    )
+    keep_hidden_text: bool = Field(
+        default=False, description="index text that people cannot see (white, zero-size, off-page)"
+    )
     passage_tokens: int = Field(
         default=160, ge=16, le=8192, description="target size, in the encoder's tokens"
     )

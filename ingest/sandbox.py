@@ -20,13 +20,21 @@ from typing import Any, BinaryIO
 
 from core.errors import DocumentRejected, TransientError
 from core.settings import IngestSettings, get_settings
-from ingest.parse.model import Limits, ParsedDocument
+from ingest.parse.model import Limits, OcrMode, ParsedDocument, ParseOptions
 
 _HEADER = struct.Struct("<Q")
 # Reused this often at most: pdfium and lxml keep memory that their documents no longer need.
 _DOCUMENTS_PER_CHILD = 200
 _OUT_OF_MEMORY = "out_of_memory"
 _MEMORY_POLL_S = 0.1
+
+
+def options_of(settings: IngestSettings) -> ParseOptions:
+    """How documents are read by default."""
+    limits = Limits(
+        settings.max_chars, settings.max_inflated_bytes, settings.max_inflation_ratio, settings.max_members
+    )
+    return ParseOptions(limits, OcrMode(settings.ocr), settings.keep_hidden_text)
 
 
 class ParseSandbox:
@@ -39,21 +47,17 @@ class ParseSandbox:
         self._served = 0
         self._lock = threading.Lock()
 
-    def parse(self, path: Path, file_name: str, declared_type: str = "") -> ParsedDocument:
-        """Read the file at `path`.
+    def parse(
+        self, path: Path, file_name: str, declared_type: str = "", options: ParseOptions | None = None
+    ) -> ParsedDocument:
+        """Read the file at `path`; without `options`, as the settings say.
 
         Raises:
             DocumentRejected: as `parse_bytes`; also `timeout` and `too_big` (out of memory), and `corrupt`
                 when the parser crashed on it.
         """
         settings = self._settings or get_settings().ingest
-        limits = Limits(
-            settings.max_chars,
-            settings.max_inflated_bytes,
-            settings.max_inflation_ratio,
-            settings.max_members,
-        )
-        request = pickle.dumps((str(path), file_name, declared_type, limits))
+        request = pickle.dumps((str(path), file_name, declared_type, options or options_of(settings)))
         with self._lock:
             child = self._ready_child(settings.parse_memory_bytes)
             try:
@@ -174,9 +178,11 @@ def _unwrapped(kind: str, value: Any) -> ParsedDocument:
 _shared = ParseSandbox()
 
 
-def parse_in_sandbox(path: Path, file_name: str, declared_type: str = "") -> ParsedDocument:
+def parse_in_sandbox(
+    path: Path, file_name: str, declared_type: str = "", options: ParseOptions | None = None
+) -> ParsedDocument:
     """Read the file at `path` in this process's warm child; see `ParseSandbox.parse`."""
-    return _shared.parse(path, file_name, declared_type)
+    return _shared.parse(path, file_name, declared_type, options)
 
 
 def close_sandbox() -> None:
@@ -196,11 +202,11 @@ def _serve(source: BinaryIO, sink: BinaryIO) -> None:
         sink.flush()
 
 
-def _reply(path: str, file_name: str, declared_type: str, limits: Limits) -> tuple[str, Any]:
+def _reply(path: str, file_name: str, declared_type: str, options: ParseOptions) -> tuple[str, Any]:
     from ingest.parse import parse_bytes
 
     try:
-        return "parsed", parse_bytes(Path(path).read_bytes(), file_name, declared_type, limits)
+        return "parsed", parse_bytes(Path(path).read_bytes(), file_name, declared_type, options)
     except DocumentRejected as error:
         return "rejected", (error.code, error.detail)
     except MemoryError:

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+
 from core.errors import DocumentRejected
-from ingest.parse.model import Limits, ParsedDocument
-from ingest.parse.sniff import DOCX, HTML, MARKDOWN, PDF, sniff
+from ingest.parse.model import ParsedDocument, ParseOptions
+from ingest.parse.sniff import DOCX, HTML, MARKDOWN, PDF, TEXT, sniff
+
+Parser = Callable[[bytes, ParseOptions, str], ParsedDocument]
+"""A format's door: content, options and the sniffed media type in; blocks out."""
+
+# By name, so that a process which reads only text loads neither pdfium nor lxml.
+_PARSERS: dict[str, tuple[str, str]] = {
+    PDF: ("pdf", "parse_pdf"),
+    DOCX: ("docx", "parse_docx"),
+    HTML: ("html", "parse_html"),
+    MARKDOWN: ("markdown", "parse_markdown"),
+    "text/csv": ("delimited", "parse_delimited"),
+    "text/tab-separated-values": ("delimited", "parse_delimited"),
+    "application/json": ("json_text", "parse_json"),
+    "application/jsonl": ("json_text", "parse_json"),
+    TEXT: ("text", "parse_text"),
+}
 
 
 def parse_bytes(
-    content: bytes, file_name: str, declared_type: str = "", limits: Limits | None = None
+    content: bytes, file_name: str, declared_type: str = "", options: ParseOptions | None = None
 ) -> ParsedDocument:
     """Read a document.
 
@@ -19,48 +39,22 @@ def parse_bytes(
         content: the whole file.
         file_name: as the client named it; a hint, never a path.
         declared_type: the client's media type; a weaker hint.
-        limits: caps; the defaults when omitted.
+        options: caps and choices; the defaults when omitted.
 
     Raises:
         DocumentRejected: with the reason `empty`, `unsupported_format`, `type_mismatch`, `encrypted`,
-            `corrupt`, `no_text`, `encoding` or `too_big`, and a sentence on what to do.
+            `corrupt`, `no_text`, `encoding`, `refused` or `too_big`, and a sentence on what to do.
     """
-    limits = limits or Limits()
     media_type, corrections = sniff(content, file_name, declared_type)
-    parsed = _parser_output(content, media_type, limits)
+    parsed = parser_of(media_type)(content, options or ParseOptions(), media_type)
     if corrections:
-        from dataclasses import replace
-
         parsed = replace(parsed, warnings=(*corrections, *parsed.warnings))
     if not parsed.blocks:
         raise DocumentRejected("empty", "The document holds no text; upload one with content.")
     return parsed
 
 
-def _parser_output(content: bytes, media_type: str, limits: Limits) -> ParsedDocument:
-    # Imports are local so that a process which reads only text loads neither pdfium nor lxml.
-    if media_type == PDF:
-        from ingest.parse.pdf import parse_pdf
-
-        return parse_pdf(content, limits)
-    if media_type == DOCX:
-        from ingest.parse.docx import parse_docx
-
-        return parse_docx(content, limits)
-    if media_type == HTML:
-        from ingest.parse.html import parse_html
-
-        return parse_html(content, limits)
-    if media_type == MARKDOWN:
-        from ingest.parse.markdown import parse_markdown
-
-        return parse_markdown(content, limits)
-    from ingest.parse import delimited, json_text
-    from ingest.parse.text import parse_text
-
-    if media_type in delimited.TYPES:
-        return delimited.parse_delimited(content, limits, media_type)
-    if media_type in json_text.TYPES:
-        return json_text.parse_json(content, limits, media_type)
-
-    return parse_text(content, limits, media_type)
+def parser_of(media_type: str) -> Parser:
+    """The parser of a media type; text formats without one of their own are read as plain text."""
+    module, function = _PARSERS.get(media_type, _PARSERS[TEXT])
+    return getattr(import_module(f"ingest.parse.{module}"), function)

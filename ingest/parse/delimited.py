@@ -6,19 +6,18 @@ import csv
 import io
 
 from ingest.parse.charset import decode
-from ingest.parse.model import Block, BlockKind, Fragment, Limits, ParsedDocument
+from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
 from ingest.parse.within import check_length
 
-TYPES = frozenset({"text/csv", "text/tab-separated-values"})
 _DELIMITERS = ",;\t|，"
 _SAMPLE_LINES = 20
 
 
-def parse_delimited(content: bytes, limits: Limits, media_type: str) -> ParsedDocument:
+def parse_delimited(content: bytes, options: ParseOptions, media_type: str) -> ParsedDocument:
     """Read delimited values of any encoding; the delimiter is the one that cuts lines most evenly."""
     decoded = decode(content)
-    check_length(len(decoded.text), limits)
-    csv.field_size_limit(limits.max_chars)
+    check_length(len(decoded.text), options.limits)
+    csv.field_size_limit(options.limits.max_chars)
     reader = csv.reader(io.StringIO(decoded.text.replace("\x00", "")), delimiter=_delimiter(decoded.text))
     blocks: list[Block] = []
     line = 1

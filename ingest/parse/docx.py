@@ -15,7 +15,7 @@ from typing import Any
 import regex
 
 from core.errors import DocumentRejected
-from ingest.parse.model import Block, BlockKind, Fragment, Limits, ParsedDocument, ParseWarning
+from ingest.parse.model import Block, BlockKind, Fragment, Limits, ParsedDocument, ParseOptions, ParseWarning
 from ingest.parse.sniff import DOCX
 from ingest.parse.within import check_length
 
@@ -29,13 +29,13 @@ _DELETED = frozenset({_W + "del", _W + "moveFrom", _W + "delText", _W + "delInst
 _REVISIONS = frozenset({_W + "ins", _W + "del", _W + "moveFrom", _W + "moveTo"})
 
 
-def parse_docx(content: bytes, limits: Limits) -> ParsedDocument:
+def parse_docx(content: bytes, options: ParseOptions, media_type: str = DOCX) -> ParsedDocument:
     """Read a DOCX document: body, tables, foot- and endnotes; headers and footers are page furniture.
 
     Raises:
         DocumentRejected: `corrupt`, or `too_big` when it inflates past a cap.
     """
-    package = _Package(content, limits)
+    package = _Package(content, options.limits)
     body = package.xml(package.main_part)
     if body is None:
         raise DocumentRejected("corrupt", "The DOCX file holds no document part.")
@@ -46,14 +46,14 @@ def parse_docx(content: bytes, limits: Limits) -> ParsedDocument:
         notes = package.xml(part)
         if notes is not None:
             blocks.extend(_notes(walk, notes, label))
-    check_length(sum(len(b.text) for b in blocks), limits)
+    check_length(sum(len(b.text) for b in blocks), options.limits)
     revised = any(element.tag in _REVISIONS for element in body.iter())
     warnings = (
         (ParseWarning("has_revisions", "Tracked changes: insertions were taken, deletions were left out."),)
         if revised
         else ()
     )
-    return ParsedDocument(DOCX, tuple(blocks), title=_title(package), warnings=warnings)
+    return ParsedDocument(media_type, tuple(blocks), title=_title(package), warnings=warnings)
 
 
 class _Package:

@@ -10,7 +10,7 @@ from core.errors import DocumentRejected
 from ingest.parse.charset import decode
 from ingest.parse.html_blocks import blocks_of
 from ingest.parse.html_main import find_main, prune
-from ingest.parse.model import Block, BlockKind, Limits, ParsedDocument, ParseWarning
+from ingest.parse.model import Block, BlockKind, ParsedDocument, ParseOptions, ParseWarning
 from ingest.parse.sniff import HTML
 from ingest.parse.within import check_length
 
@@ -24,14 +24,14 @@ _MIN_SHARE = 0.08
 _MIN_CHARS = 40
 
 
-def parse_html(content: bytes, limits: Limits) -> ParsedDocument:
+def parse_html(content: bytes, options: ParseOptions, media_type: str = HTML) -> ParsedDocument:
     """Read an HTML page.
 
     Raises:
         DocumentRejected: `empty` or `corrupt`.
     """
     decoded = decode(content, declared_encoding(content))
-    check_length(len(decoded.text), limits)
+    check_length(len(decoded.text), options.limits)
     root = _tree(decoded.text)
     title = _title(root)
     prune(root, hidden_only=True)
@@ -47,7 +47,7 @@ def parse_html(content: bytes, limits: Limits) -> ParsedDocument:
             )
         )
     return ParsedDocument(
-        media_type=HTML,
+        media_type=media_type,
         blocks=tuple(_with_headline(blocks, everything)),
         title=title,
         encoding=decoded.encoding,

@@ -7,21 +7,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from ingest.parse.charset import Decoded, decode
-from ingest.parse.model import Block, BlockKind, Fragment, Limits, ParsedDocument
+from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
 from ingest.parse.text import lines_of, parse_text
 from ingest.parse.within import check_length
 
-TYPES = frozenset({"application/json", "application/jsonl"})
 _MAX_DEPTH = 60
 
 
-def parse_json(content: bytes, limits: Limits, media_type: str) -> ParsedDocument:
+def parse_json(content: bytes, options: ParseOptions, media_type: str) -> ParsedDocument:
     """Read JSON of any encoding; what is not JSON after all is read as plain text."""
     decoded = decode(content)
-    check_length(len(decoded.text), limits)
+    check_length(len(decoded.text), options.limits)
     blocks = _whole(decoded) or _by_line(decoded)
     if not blocks:
-        return parse_text(content, limits, media_type)
+        return parse_text(content, options, media_type)
     return ParsedDocument(
         media_type=media_type,
         blocks=tuple(blocks),

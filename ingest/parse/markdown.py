@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ingest.parse.charset import decode
-from ingest.parse.model import Block, BlockKind, Fragment, Limits, ParsedDocument
+from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
 from ingest.parse.sniff import MARKDOWN
 from ingest.parse.text import glue_between, lines_of
 from ingest.parse.within import check_length
@@ -21,14 +21,14 @@ _NOT_LINE_END = regex.compile(r"[^\r\n]")
 _TAG = regex.compile(r"<!--.*?-->|<(script|style)\b.*?</\1\s*>|<[^>]*>", regex.DOTALL | regex.IGNORECASE)
 
 
-def parse_markdown(content: bytes, limits: Limits) -> ParsedDocument:
+def parse_markdown(content: bytes, options: ParseOptions, media_type: str = MARKDOWN) -> ParsedDocument:
     """Read Markdown of any encoding."""
     decoded = decode(content)
-    check_length(len(decoded.text), limits)
+    check_length(len(decoded.text), options.limits)
     body, title = _without_front_matter(decoded.text)
     blocks = tuple(_Walk(body).blocks(_parser().parse(body)))
     return ParsedDocument(
-        media_type=MARKDOWN,
+        media_type=media_type,
         blocks=blocks,
         title=title,
         encoding=decoded.encoding,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -102,12 +103,39 @@ class Limits:
     max_members: int = 10_000
 
 
+class OcrMode(StrEnum):
+    """When pictures of text are read by optical character recognition."""
+
+    AUTO = "auto"  # pages and images without a usable text layer
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class ParseOptions:
+    """How a document is read. Everything here changes the outcome and is stored with the version.
+
+    Attributes:
+        limits: caps.
+        ocr: when to recognise text in pictures.
+        keep_hidden: take text that people cannot see (white, zero-size, off-page, `display:none`) as well;
+            otherwise it is left out and a warning says so.
+        depth: how many documents this one is nested in (an attachment of a message: 1).
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    ocr: OcrMode = OcrMode.AUTO
+    keep_hidden: bool = False
+    depth: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
     """A document as read from its bytes, before cleaning.
 
     Attributes:
         media_type: as sniffed from the content.
+        properties: what the document says of itself: `author`, `created`, `modified`, `published` (ISO 8601),
+            `description`, `language`; only those it names.
         encoding: of text formats, as detected, with `encoding_confidence` in [0, 1].
         pages: number of pages, where the format has pages.
         partial: something could not be read; `warnings` say what.
@@ -121,3 +149,4 @@ class ParsedDocument:
     encoding_confidence: float | None = None
     warnings: tuple[ParseWarning, ...] = field(default=())
     partial: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)

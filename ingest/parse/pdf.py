@@ -7,7 +7,7 @@ from collections import Counter
 import regex
 
 from core.errors import DocumentRejected
-from ingest.parse.model import Limits, ParsedDocument, ParseWarning
+from ingest.parse.model import ParsedDocument, ParseOptions, ParseWarning
 from ingest.parse.pdf_blocks import blocks_of_lines
 from ingest.parse.pdf_layout import Line, lines_of_page
 from ingest.parse.pdf_words import PageText, open_pdf, pdf_title, read_pages
@@ -26,7 +26,7 @@ _PAGE_NUMBER = regex.compile(
 )
 
 
-def parse_pdf(content: bytes, limits: Limits) -> ParsedDocument:
+def parse_pdf(content: bytes, options: ParseOptions, media_type: str = PDF) -> ParsedDocument:
     """Read a PDF with a text layer.
 
     Raises:
@@ -42,7 +42,7 @@ def parse_pdf(content: bytes, limits: Limits) -> ParsedDocument:
                 lost.append(number)
                 continue
             chars += page.chars
-            check_length(chars, limits)
+            check_length(chars, options.limits)
             pages.append(page)
         title, count = pdf_title(document), len(document)
     finally:
@@ -50,7 +50,7 @@ def parse_pdf(content: bytes, limits: Limits) -> ParsedDocument:
     _require_text(pages)
     lines = _without_furniture([lines_of_page(page) for page in pages], pages)
     return ParsedDocument(
-        media_type=PDF,
+        media_type=media_type,
         blocks=tuple(blocks_of_lines(lines)),
         title=title,
         pages=count,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import regex
 
 from ingest.parse.charset import decode
-from ingest.parse.model import Block, BlockKind, Fragment, Limits, ParsedDocument
+from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
 from ingest.parse.sniff import TEXT
 from ingest.parse.within import check_length
 
@@ -37,10 +37,10 @@ class Line:
         return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in self.text.rstrip())
 
 
-def parse_text(content: bytes, limits: Limits, media_type: str = TEXT) -> ParsedDocument:
+def parse_text(content: bytes, options: ParseOptions, media_type: str = TEXT) -> ParsedDocument:
     """Read plain text of any encoding."""
     decoded = decode(content)
-    check_length(len(decoded.text), limits)
+    check_length(len(decoded.text), options.limits)
     lines = list(lines_of(decoded.text))
     blocks = [block for group in _groups(lines) for block in _blocks(group)]
     title = _title(lines)

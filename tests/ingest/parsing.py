@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ingest.normalize import NormalizedDocument, build
 from ingest.parse import parse_bytes
-from ingest.parse.model import Limits
+from ingest.parse.model import Limits, ParseOptions
 from ingest.split import PassageDraft, split
 from ingest.tokens import rough_counter
 
@@ -17,7 +17,7 @@ W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
 def read(content: bytes, name: str, limits: Limits | None = None) -> NormalizedDocument:
-    return build(parse_bytes(content, name, limits=limits))
+    return build(parse_bytes(content, name, options=ParseOptions(limits or Limits())))
 
 
 def cut(document: NormalizedDocument, target: int = 160, cap: int = 480) -> list[PassageDraft]:
