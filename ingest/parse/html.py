@@ -56,6 +56,31 @@ def parse_html(content: bytes, options: ParseOptions, media_type: str = HTML) ->
     )
 
 
+def blocks_of_fragment(
+    html_text: str, *, keep_hidden: bool = False
+) -> tuple[list[Block], tuple[ParseWarning, ...]]:
+    """The whole body as blocks, without guessing which part is the content.
+
+    For HTML inside other formats (chapters of a book, bodies of a message, feed entries): a fragment, a page
+    or XHTML, already decoded. Scripts and other active content are never kept.
+
+    Args:
+        html_text: markup; entity-encoded markup stays text.
+        keep_hidden: also take text that people cannot see.
+
+    Returns:
+        Blocks in reading order, lines counted from 1 in `html_text`, and what a person should know. Empty
+        when there is no text; never raises for bad markup.
+    """
+    try:
+        root = _tree(html_text)
+    except DocumentRejected:
+        return [], ()
+    if not keep_hidden:
+        prune(root, hidden_only=True)
+    return blocks_of(root), ()
+
+
 def declared_encoding(content: bytes) -> str | None:
     """The encoding that the page itself names, which may be a lie."""
     head = content[:8192]

@@ -1,6 +1,7 @@
 import pytest
 
 from core.errors import DocumentRejected
+from ingest.parse.html import blocks_of_fragment
 from tests.ingest.parsing import SAMPLES, cut, read
 
 PAGE = """<!doctype html><html lang="zh"><head><meta charset="utf-8"><title>退换货说明</title>
@@ -81,3 +82,12 @@ def test_the_library_sample_has_no_menu_and_no_cookie_bar():
     assert "Books are lent for 28 days" in document.text
     hours = next(d for d in cut(document) if "Sunday" in d.text)
     assert hours.heading_path[-1] == "Opening hours"
+
+
+def test_a_fragment_is_taken_whole():
+    blocks, warnings = blocks_of_fragment(
+        "<nav>Chapter list</nav><p>Dear reader,</p><script>alert(1)</script><p hidden>no</p><p>bye</p>"
+    )
+    assert [b.text for b in blocks] == ["Chapter list", "Dear reader,", "bye"]
+    assert not warnings
+    assert blocks_of_fragment("  ") == ([], ())
