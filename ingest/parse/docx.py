@@ -6,9 +6,6 @@ nor one of entities gets far.
 
 from __future__ import annotations
 
-import io
-import zipfile
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,12 +15,12 @@ from core.errors import DocumentRejected
 from ingest.parse.model import Block, BlockKind, Fragment, Limits, ParsedDocument, ParseOptions, ParseWarning
 from ingest.parse.sniff import DOCX
 from ingest.parse.within import check_length
+from ingest.parse.zip_package import ZipPackage
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _STRICT_W = b"http://purl.oclc.org/ooxml/wordprocessingml/main"
-_CHUNK = 1 << 16
 _HEADING = regex.compile(r"(?:heading|标题|überschrift|titre|título)\s*(\d)", regex.IGNORECASE)
 _DELETED = frozenset({_W + "del", _W + "moveFrom", _W + "delText", _W + "delInstrText", _W + "instrText"})
 _REVISIONS = frozenset({_W + "ins", _W + "del", _W + "moveFrom", _W + "moveTo"})
@@ -56,75 +53,22 @@ def parse_docx(content: bytes, options: ParseOptions, media_type: str = DOCX) ->
     return ParsedDocument(media_type, tuple(blocks), title=_title(package), warnings=warnings)
 
 
-class _Package:
-    """The ZIP archive, inflated member by member under the caps."""
+class _Package(ZipPackage):
+    """A DOCX package; strict OOXML reads like the transitional one."""
 
     def __init__(self, content: bytes, limits: Limits) -> None:
-        self._limits = limits
-        self._inflated = 0
-        try:
-            self._archive = zipfile.ZipFile(io.BytesIO(content))
-        except (zipfile.BadZipFile, ValueError, OSError) as error:
-            raise DocumentRejected("corrupt", "The DOCX file is not a readable ZIP archive.") from error
-        self._members = {m.filename: m for m in self._archive.infolist()}
-        if len(self._members) > limits.max_members:
-            raise DocumentRejected(
-                "too_big", f"The file has {len(self._members):,} members; the cap is {limits.max_members:,}."
-            )
-        declared = sum(m.file_size for m in self._members.values())
-        if declared > limits.max_inflated_bytes:
-            raise self._bomb(declared)
+        super().__init__(content, limits, "DOCX file")
 
     @property
     def main_part(self) -> str:
         """Name of the document part (Word numbers it when it is not the plain one)."""
-        if "word/document.xml" in self._members:
+        if "word/document.xml" in self:
             return "word/document.xml"
-        return next((n for n in self._members if n.startswith("word/document") and n.endswith(".xml")), "")
+        return next((n for n in self.names if n.startswith("word/document") and n.endswith(".xml")), "")
 
-    def xml(self, name: str) -> Any | None:
-        """Parsed root of a member; None when there is no such member."""
-        from defusedxml.common import DefusedXmlException
-        from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled, without stubs
-
-        if name not in self._members:
-            return None
-        text = self._read(self._members[name]).replace(_STRICT_W, _W[1:-1].encode())
-        if b"<!DOCTYPE" in text[:4096].upper() or b"<!ENTITY" in text.upper():
-            raise DocumentRejected(
-                "refused", "The DOCX file declares XML entities, which no word processor does."
-            )
-        parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
-        try:
-            return etree.fromstring(text, parser)
-        except (etree.XMLSyntaxError, DefusedXmlException, ValueError) as error:
-            raise DocumentRejected("corrupt", f"{name} in the DOCX file is not well-formed XML.") from error
-
-    def _read(self, member: zipfile.ZipInfo) -> bytes:
-        if member.flag_bits & 1:
-            raise DocumentRejected("encrypted", "The DOCX file is encrypted; upload it without a password.")
-        parts: list[bytes] = []
-        size = 0
-        room = min(
-            self._limits.max_inflated_bytes - self._inflated,
-            max(1 << 20, int(member.compress_size * self._limits.max_inflation_ratio)),
-        )
-        try:
-            with self._archive.open(member) as stream:
-                while part := stream.read(_CHUNK):
-                    size += len(part)
-                    if size > room:
-                        raise self._bomb(size)
-                    parts.append(part)
-        except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, zlib.error) as error:
-            raise DocumentRejected("corrupt", f"{member.filename} in the DOCX file is damaged.") from error
-        self._inflated += size
-        return b"".join(parts)
-
-    def _bomb(self, size: int) -> DocumentRejected:
-        return DocumentRejected(
-            "too_big", f"The file inflates past the cap (at {size:,} bytes); it may be a decompression bomb."
-        )
+    def parse(self, content: bytes, name: str, *, allow_doctype: bool = False) -> Any:
+        """Parse a part whose namespaces may be the strict ones."""
+        return super().parse(content.replace(_STRICT_W, _W[1:-1].encode()), name, allow_doctype=allow_doctype)
 
 
 def _heading_levels(styles: Any | None) -> dict[str, int]:
