@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import regex
 
@@ -10,12 +11,12 @@ from core.errors import DocumentRejected
 from ingest.parse.model import ParsedDocument, ParseOptions, ParseWarning
 from ingest.parse.pdf_blocks import blocks_of_lines
 from ingest.parse.pdf_layout import Line, lines_of_page
+from ingest.parse.pdf_recognise import UNREADABLE_SHARE, has_picture, lacks_text, page_reader
 from ingest.parse.pdf_words import PageText, open_pdf, pdf_title, read_pages
 from ingest.parse.sniff import PDF
 from ingest.parse.within import check_length
 
 _DAMAGED_SHARE = 0.02
-_UNREADABLE_SHARE = 0.5
 _EDGE = 0.1  # share of the page height in which headers and footers stand
 _EDGE_LINES = 2
 _REPEATED_SHARE = 0.3
@@ -34,16 +35,7 @@ def parse_pdf(content: bytes, options: ParseOptions, media_type: str = PDF) -> P
     """
     document = open_pdf(content)
     try:
-        pages: list[PageText] = []
-        lost: list[int] = []
-        chars = 0
-        for number, page in enumerate(read_pages(document), start=1):
-            if page is None:
-                lost.append(number)
-                continue
-            chars += page.chars
-            check_length(chars, options.limits)
-            pages.append(page)
+        pages, lost = _read(document, options)
         title, count = pdf_title(document), len(document)
     finally:
         document.close()
@@ -59,10 +51,29 @@ def parse_pdf(content: bytes, options: ParseOptions, media_type: str = PDF) -> P
     )
 
 
+def _read(document: Any, options: ParseOptions) -> tuple[list[PageText], list[int]]:
+    """The pages that could be read, and the numbers of those that could not."""
+    pages: list[PageText] = []
+    lost: list[int] = []
+    chars = 0
+    recognise = page_reader(options)
+    for number, read in enumerate(read_pages(document), start=1):
+        if read is None:
+            lost.append(number)
+            continue
+        page, text = read
+        if recognise is not None and lacks_text(text) and has_picture(page):
+            text = recognise(page, number) or text
+        chars += text.chars
+        check_length(chars, options.limits)
+        pages.append(text)
+    return pages, lost
+
+
 def _require_text(pages: list[PageText]) -> None:
     chars = sum(p.chars for p in pages)
     unmapped = sum(p.unmapped for p in pages)
-    if chars == 0 or unmapped > _UNREADABLE_SHARE * (chars + unmapped):
+    if chars == 0 or unmapped > UNREADABLE_SHARE * (chars + unmapped):
         what = "has no text layer" if unmapped == 0 else "has fonts whose letters cannot be read"
         raise DocumentRejected(
             "no_text", f"The PDF {what}; OCR is needed. Upload a version with recognised text."

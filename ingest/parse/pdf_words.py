@@ -41,14 +41,18 @@ class Piece:
 
 @dataclass(slots=True)
 class PageText:
-    """One page. `unmapped` counts characters whose glyph has no text, `chars` all others."""
+    """One page. `unmapped` counts characters whose glyph has no text, `chars` all others.
+
+    `recognised` pages were read from their picture.
+    """
 
     number: int
     width: float
     height: float
     pieces: list[Piece]
     chars: int
-    unmapped: int
+    unmapped: int = 0
+    recognised: bool = False
 
 
 def open_pdf(content: bytes) -> Any:
@@ -76,8 +80,8 @@ def pdf_title(document: Any) -> str:
         return ""
 
 
-def read_pages(document: Any) -> Iterator[PageText | None]:
-    """Text of each page in turn; None for a page that cannot be loaded."""
+def read_pages(document: Any) -> Iterator[tuple[Any, PageText] | None]:
+    """Each page with its text, open until the next is asked for; None for one that cannot be loaded."""
     for index in range(len(document)):
         try:
             page = document[index]
@@ -86,7 +90,7 @@ def read_pages(document: Any) -> Iterator[PageText | None]:
             yield None
             continue
         try:
-            yield _page(page, text_page, index + 1)
+            yield page, _page(page, text_page, index + 1)
         finally:
             text_page.close()
             page.close()
