@@ -7,8 +7,10 @@ from dataclasses import replace
 from importlib import import_module
 
 from core.errors import DocumentRejected
+from ingest.parse import formats
+from ingest.parse.formats import DOCX, HTML, MARKDOWN, PDF, TEXT
 from ingest.parse.model import ParsedDocument, ParseOptions
-from ingest.parse.sniff import DOCX, HTML, MARKDOWN, PDF, TEXT, sniff
+from ingest.parse.sniff import sniff
 
 Parser = Callable[[bytes, ParseOptions, str], ParsedDocument]
 """A format's door: content, options and the sniffed media type in; blocks out."""
@@ -55,6 +57,12 @@ def parse_bytes(
 
 
 def parser_of(media_type: str) -> Parser:
-    """The parser of a media type; text formats without one of their own are read as plain text."""
+    """The parser of a media type; text formats without one of their own are read as plain text.
+
+    Raises:
+        DocumentRejected: `unsupported_format`.
+    """
+    if media_type not in _PARSERS and media_type in formats.BINARY:
+        formats.refuse(formats.FORMATS[media_type].what)
     module, function = _PARSERS.get(media_type, _PARSERS[TEXT])
     return getattr(import_module(f"ingest.parse.{module}"), function)

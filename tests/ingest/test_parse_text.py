@@ -97,7 +97,7 @@ def test_every_span_leads_to_its_offset_and_line_in_the_source():
         (b"%PDF-1.4\n1 0 obj", "really_a_pdf.txt", "type_mismatch"),
         (b"Plain text, the name lies.", "really_text.pdf", "type_mismatch"),
         (b"Plain text, the name lies.", "really_text.docx", "type_mismatch"),
-        (b"\x89PNG\r\n\x1a\n\x00\x00", "picture.txt", "unsupported_format"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "picture.txt", "type_mismatch"),
         (bytes(range(1, 32)) * 40, "noise.txt", "unsupported_format"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 64, "old.doc", "unsupported_format"),
         (b"PK\x03\x04 not a zip", "broken.docx", "corrupt"),
