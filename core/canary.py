@@ -19,7 +19,7 @@ from core.models import JobRow
 from core.redis_client import get_redis
 from core.settings import get_settings
 from core.types import JobStatus
-from core.worker import CANARY, RING, WORKERS, get_app, worker_name
+from core.worker import CANARY, RING, WORKERS, get_app, waiting_messages, worker_name
 
 _KEEP_S = 86_400
 
@@ -92,7 +92,7 @@ def ring_task() -> None:
     for name, spec in WORKERS.items():
         if name == worker_name():
             mark_seen(client, name)
-        elif int(client.llen(spec.queues[0])) == 0:
+        elif waiting_messages(client, spec.queues[0]) == 0:
             get_app().send_task(CANARY, queue=spec.queues[0], expires=interval, retry=False)
 
 

@@ -27,7 +27,7 @@ from core.settings import Settings, get_settings
 log = logging.getLogger(__name__)
 
 _OUTBOX = "outbox"
-Sender = Callable[[str, str], None]
+Sender = Callable[..., None]
 
 
 def utcnow() -> datetime:
@@ -61,8 +61,9 @@ class Database:
 
     Args:
         url: SQLAlchemy URL (`sqlite:///…` or `postgresql+psycopg://…`).
-        send: called as `send(task_name, job_id)` for each outbox entry after commit; its failure is
-            logged and the request still succeeds, because the reaper re-sends unclaimed jobs.
+        send: called as `send(task_name, job_id)` for each outbox entry after commit, with
+            `gives_way=True` where that was asked for; its failure is logged and the request still
+            succeeds, because the reaper re-sends unclaimed jobs.
     """
 
     def __init__(self, url: str, *, settings: Settings | None = None, send: Sender | None = None) -> None:
@@ -106,14 +107,14 @@ class Database:
                 session.rollback()
                 raise
             outbox = session.info.pop(_OUTBOX)
-        for task_name, job_id in outbox:
-            self._deliver(task_name, job_id)
+        for task_name, job_id, options in outbox:
+            self._deliver(task_name, job_id, options)
 
-    def _deliver(self, task_name: str, job_id: str) -> None:
+    def _deliver(self, task_name: str, job_id: str, options: dict[str, bool]) -> None:
         if self._send is None:
             return
         try:
-            self._send(task_name, job_id)
+            self._send(task_name, job_id, **options)
         except Exception:
             log.warning("broker_send_failed", extra={"task_name": task_name, "job_id": job_id}, exc_info=True)
 
@@ -137,9 +138,9 @@ def affected(result: Result[Any]) -> int:
     return cast("CursorResult[Any]", result).rowcount
 
 
-def put_in_outbox(session: Session, task_name: str, job_id: str) -> None:
+def put_in_outbox(session: Session, task_name: str, job_id: str, gives_way: bool = False) -> None:
     """Have `(task_name, job_id)` sent once this session has committed."""
-    session.info[_OUTBOX].append((task_name, job_id))
+    session.info[_OUTBOX].append((task_name, job_id, {"gives_way": True} if gives_way else {}))
 
 
 def _prepare_sqlite(engine: Engine, busy_timeout_ms: int) -> None:

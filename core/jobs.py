@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import case, select, update
 from sqlalchemy.orm import Session
 
 from core.db import Database, affected, get_database, put_in_outbox, utcnow
-from core.errors import DiskFull, GeoError, LeaseLost, TransientError
+from core.errors import DiskFull, DocumentRejected, GeoError, LeaseLost, TransientError
 from core.ids import new_id
 from core.metrics import JOB_SECONDS, JOBS_FINISHED
 from core.models import BuildRow, DocumentRow, JobRow, QueryRow
@@ -44,6 +44,7 @@ def add_job(
     subject_id: str,
     subject_version: int = 0,
     attempt_key: str = "",
+    gives_way: bool = False,
     **args: Any,
 ) -> str:
     """Record the intent and ring the worker after the commit.
@@ -56,6 +57,7 @@ def add_job(
         subject_version: version of the document, 0 for other subjects.
         subject_kind: `document`, `query` or `build`; a failed job fails its subject.
         attempt_key: makes a second run of the same task on the same subject a new job.
+        gives_way: let the work that people wait for go first.
         args: ids and small options only.
 
     Returns:
@@ -79,12 +81,13 @@ def add_job(
         subject_id=subject_id,
         subject_version=subject_version,
         attempt_key=attempt_key,
+        gives_way=gives_way,
         args=args,
         next_send_at=utcnow() + timedelta(seconds=get_settings().worker.resend_base_s),
     )
     session.add(job)
     session.flush()
-    put_in_outbox(session, task.value, job.id)
+    put_in_outbox(session, task.value, job.id, gives_way)
     return job.id
 
 
@@ -102,12 +105,18 @@ class JobRun:
     attempt_key: str
     args: dict[str, Any]
     token: str
+    gives_way: bool = field(default=False)
     finished: bool = field(default=False)
 
     def progress(self, done: int, total: int) -> None:
-        """Store progress; it renews the lease. Raises `LeaseLost` when another worker took over."""
+        """Store progress; it renews the lease. Raises `LeaseLost` when another worker took over.
+
+        A later attempt does again what an earlier one lost; what is shown never goes back meanwhile.
+        """
+        went_further = (JobRow.progress_total == total) & (JobRow.progress_done > done)
+        furthest = case((went_further, JobRow.progress_done), else_=done)
         with self.db.write() as session:
-            self.touch(session, progress_done=done, progress_total=total)
+            self.touch(session, progress_done=furthest, progress_total=total)
 
     @property
     def cancelled(self) -> bool:
@@ -208,6 +217,7 @@ def _claim(db: Database, job_id: str) -> JobRun | None:
             row.attempt_key,
             dict(row.args),
             token,
+            row.gives_way,
         )
 
 
@@ -216,12 +226,16 @@ def _settle_error(db: Database, run: JobRun, error: GeoError) -> str:
     # Waiting for space is nobody's failed attempt: the work goes on once there is some.
     no_space = isinstance(error, DiskFull)
     retry = no_space or (isinstance(error, TransientError) and run.attempt < worker.max_attempts)
-    log.log(
-        logging.WARNING if retry else logging.ERROR,
-        "job_retry" if retry else "job_failed",
-        extra={"job_id": run.id, "task": run.task.value, "code": error.code, "detail": error.detail},
-        exc_info=error.__cause__ or error,
-    )
+    told = {"job_id": run.id, "task": run.task.value, "code": error.code, "detail": error.detail}
+    if isinstance(error, DocumentRejected):  # the file's fault, told to its owner: nothing for the operator
+        log.info("document_rejected", extra=told)
+    else:
+        log.log(
+            logging.WARNING if retry else logging.ERROR,
+            "job_retry" if retry else "job_failed",
+            extra=told,
+            exc_info=error.__cause__ or error,
+        )
     try:
         with db.write() as session:
             if not retry:
@@ -255,7 +269,7 @@ def try_again(session: Session, row: JobRow) -> None:
     row.error_code = row.error_detail = row.finished_at = None
     row.cancel_requested = False
     row.next_send_at = utcnow()
-    put_in_outbox(session, row.task, row.id)
+    put_in_outbox(session, row.task, row.id, row.gives_way)
     session.flush()
 
 

@@ -120,6 +120,9 @@ class JobRow(Base):
         String(40), default="", doc="tells a reprocess apart from the first run"
     )
     args: Mapped[dict[str, Any]] = mapped_column(default=dict, doc="ids and small options only")
+    gives_way: Mapped[bool] = mapped_column(
+        Boolean, default=False, doc="waits behind the work that people wait for"
+    )
     status: Mapped[str] = mapped_column(String(16), default="waiting")
     attempts: Mapped[int] = mapped_column(default=0)
     progress_done: Mapped[int] = mapped_column(default=0)
@@ -159,6 +162,7 @@ class CollectionRow(Base):
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
     tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"), index=True)
     name: Mapped[str] = mapped_column(String(200))
+    parse: Mapped[dict[str, Any]] = mapped_column(default=dict, doc="what differs from the settings")
     created_at: Mapped[datetime] = _created()
     deleted_at: Mapped[datetime | None]
 
@@ -203,6 +207,9 @@ class DocumentRow(Base):
     trust: Mapped[str] = mapped_column(String(16), default="normal")
     tags: Mapped[list[str]] = mapped_column(default=list)
     meta: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    parse: Mapped[str] = mapped_column(
+        String(400), default="", doc="canonical JSON of what differs from the collection; empty: nothing"
+    )
     created_at: Mapped[datetime] = _created()
     updated_at: Mapped[datetime] = mapped_column(default=utcnow, onupdate=utcnow)
 
@@ -229,7 +236,100 @@ class DocumentVersionRow(Base):
     warnings: Mapped[list[Any]] = mapped_column(default=list)
     pages: Mapped[int | None]
     passage_count: Mapped[int] = mapped_column(default=0)
+    properties: Mapped[dict[str, Any]] = mapped_column(default=dict, doc="author, dates … as the file says")
+    parse: Mapped[dict[str, Any]] = mapped_column(default=dict, doc="the choices it was made with")
+    parser_version: Mapped[str] = mapped_column(String(40), default="")
+    recipe: Mapped[str] = mapped_column(
+        String(40), default="", doc="digest of parser version and choices; another one means outdated"
+    )
     created_at: Mapped[datetime] = _created()
+
+
+class SignatureRow(Base):
+    """MinHash signature of a version's text, for near-duplicates (see `ingest/near.py`)."""
+
+    __tablename__ = "signatures"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["document_id", "version"],
+            ["document_versions.document_id", "document_versions.version"],
+            ondelete="CASCADE",
+        ),
+    )
+
+    document_id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True)
+    values: Mapped[bytes] = mapped_column(LargeBinary, doc="uint32, little endian")
+
+
+class SignatureBandRow(Base):
+    """One band of a signature: documents of a collection that share a key may be near-duplicates."""
+
+    __tablename__ = "signature_bands"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["document_id", "version"],
+            ["document_versions.document_id", "document_versions.version"],
+            ondelete="CASCADE",
+        ),
+        Index("ix_signature_bands_key", "collection_id", "key"),
+    )
+
+    document_id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True)
+    key: Mapped[int] = mapped_column(BigInteger, primary_key=True, doc="hash of band number and values")
+    collection_id: Mapped[str] = mapped_column(String(40))
+
+
+class NearDuplicateRow(Base):
+    """Two versions of different documents whose texts overlap; `document_id` is the smaller id."""
+
+    __tablename__ = "near_duplicates"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["document_id", "version"],
+            ["document_versions.document_id", "document_versions.version"],
+            ondelete="CASCADE",
+        ),
+        ForeignKeyConstraint(
+            ["other_id", "other_version"],
+            ["document_versions.document_id", "document_versions.version"],
+            ondelete="CASCADE",
+        ),
+        Index("ix_near_duplicates_other", "other_id", "other_version"),
+    )
+
+    document_id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True)
+    other_id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    other_version: Mapped[int] = mapped_column(primary_key=True)
+    similarity: Mapped[float] = mapped_column(doc="Jaccard index of shingles, 0 to 1")
+
+
+class ReprocessRow(Base):
+    """A walk over a collection's documents that makes a new version of each one wanted.
+
+    Documents are taken in the order of their ids; `cursor` is the last one looked at.
+    """
+
+    __tablename__ = "reprocesses"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    tenant_id: Mapped[str] = mapped_column(String(40), index=True)
+    collection_id: Mapped[str] = mapped_column(ForeignKey("collections.id", ondelete="CASCADE"), index=True)
+    open_key: Mapped[str | None] = mapped_column(
+        String(40), unique=True, doc="the collection while open: one walk per collection"
+    )
+    only: Mapped[str] = mapped_column(String(16))
+    status: Mapped[str] = mapped_column(String(16), default="running")
+    cursor: Mapped[str] = mapped_column(String(40), default="")
+    until: Mapped[str] = mapped_column(String(40), doc="ids up to this one were there when it began")
+    total: Mapped[int] = mapped_column(default=0)
+    queued: Mapped[int] = mapped_column(default=0)
+    skipped: Mapped[int] = mapped_column(default=0)
+    created_by: Mapped[str] = mapped_column(String(40))
+    created_at: Mapped[datetime] = _created()
+    finished_at: Mapped[datetime | None]
 
 
 class PassageRow(Base):

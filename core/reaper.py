@@ -18,7 +18,7 @@ from core.models import JobRow
 from core.redis_client import get_redis
 from core.settings import get_settings
 from core.types import JobStatus
-from core.worker import REAP, get_app
+from core.worker import REAP, get_app, waiting_messages
 
 log = logging.getLogger(__name__)
 _BATCH = 200
@@ -63,7 +63,7 @@ def _take_over_expired(db: Database, counts: dict[str, int]) -> None:
                 continue
             row.status, row.lease_token, row.lease_expires_at = JobStatus.WAITING.value, None, None
             row.next_send_at = now + timedelta(seconds=worker.resend_base_s)
-            put_in_outbox(session, row.task, row.id)
+            put_in_outbox(session, row.task, row.id, row.gives_way)
             counts["expired"] += 1
             JOBS_REAPED.labels(row.task, "lease_expired").inc()
 
@@ -97,7 +97,7 @@ def _resend_unclaimed(db: Database, queue_length: dict[str, int], counts: dict[s
                 .where(JobRow.id == row.id)
                 .values(sends=JobRow.sends + 1, next_send_at=now + timedelta(seconds=gap))
             )
-            put_in_outbox(session, row.task, row.id)
+            put_in_outbox(session, row.task, row.id, row.gives_way)
             counts["resent"] += 1
             JOBS_REAPED.labels(row.task, "unclaimed").inc()
 
@@ -107,6 +107,6 @@ def reap_task() -> None:
     """Beat's entry."""
     client = get_redis()
     queues = ("ingest", "index", "query", "rebuild", "generate")
-    counts = reap(get_database(), {q: int(client.llen(q)) for q in queues})
+    counts = reap(get_database(), {q: waiting_messages(client, q) for q in queues})
     if any(counts.values()):
         log.info("reaped", extra=counts)

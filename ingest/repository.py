@@ -244,13 +244,14 @@ def _document_value(row: DocumentRow, version: Any, job: JobRow | None, counts: 
     elif job is not None and job.error_code is not None and job.status in OPEN_JOBS:
         error = Problem(job.error_code, job.error_detail or "")  # waits for its next attempt
     total = version.passage_count
+    progress = Progress(total, total) if job is None else _progress(job)
     return Document(
         id=row.id,
         collection_id=row.collection_id,
         name=row.name,
         status=status,
         stage=job.task.rpartition(".")[2] if job else None,
-        progress=Progress(job.progress_done, job.progress_total) if job else Progress(total, total),
+        progress=progress,
         error=error,
         version=row.latest_version,
         live_version=row.live_version,
@@ -269,6 +270,11 @@ def _document_value(row: DocumentRow, version: Any, job: JobRow | None, counts: 
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
+
+
+def _progress(job: JobRow) -> Progress:
+    """The last unit counts when the stage's end is stored: nothing is complete before that."""
+    return Progress(min(job.progress_done, max(job.progress_total - 1, 0)), job.progress_total)
 
 
 def add_version(session: Session, document_id: str, version: int, **values: Any) -> None:

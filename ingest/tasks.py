@@ -173,4 +173,5 @@ def _start_next(session: Session, run: JobRun) -> None:
             subject_id=run.subject_id,
             subject_version=run.subject_version,
             attempt_key=run.attempt_key,
+            gives_way=run.gives_way,
         )

@@ -149,6 +149,7 @@ def unindex_document(run: JobRun) -> None:
                 subject_id=run.subject_id,
                 subject_version=run.subject_version,
                 attempt_key=run.attempt_key,
+                gives_way=run.gives_way,
             )
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from core import jobs
 from core.db import Database, utcnow
-from core.errors import LeaseLost, PermanentError, TransientError
+from core.errors import DocumentRejected, LeaseLost, PermanentError, TransientError
 from core.jobs import JobRun, add_job, backoff_s, run_job
 from core.models import BuildRow, JobRow
 from core.reaper import reap
@@ -22,7 +22,7 @@ from core.redis_client import get_redis
 from core.retry import classify
 from core.settings import Settings, WorkerSettings, get_settings
 from core.types import BuildStatus, JobStatus
-from core.worker import Task
+from core.worker import Task, get_app, waiting_messages
 
 IDLE = dict.fromkeys(("ingest", "index", "query", "rebuild", "generate"), 0)
 
@@ -289,3 +289,52 @@ def test_two_hundred_jobs_that_failed_together_do_not_return_together() -> None:
     worker = WorkerSettings(retry_base_s=60, retry_cap_s=300)
     seconds = [int(backoff_s(1, worker)) for _ in range(200)]
     assert max(seconds.count(second) for second in seconds) < 30
+
+
+def test_work_that_gives_way_is_taken_after_all_other(sqlite_database: Database) -> None:
+    for number in range(6):
+        with sqlite_database.write() as session:
+            add_job(
+                session, Task.REBUILD, tenant_id="t", subject_kind="build", subject_id=f"b{number}",
+                gives_way=number < 3,
+            )  # fmt: skip
+    assert waiting_messages(get_redis(), "rebuild") == 6
+    taken: list[str] = []
+    with get_app().connection_for_read() as connection, connection.SimpleQueue("rebuild") as queue:
+        for _ in range(6):
+            message = queue.get(timeout=5)
+            message.ack()
+            taken.append(message.payload[0][0])
+    with sqlite_database.read() as session:
+        order = [session.get_one(JobRow, job_id).subject_id for job_id in taken]
+    assert order == ["b3", "b4", "b5", "b0", "b1", "b2"]
+
+
+def test_progress_does_not_go_back_when_a_later_attempt_begins_again(database: Database) -> None:
+    job_id = make_job(database)
+    seen: list[tuple[int, int]] = []
+
+    def work(run: JobRun) -> None:
+        steps = [(1, 10), (7, 10)] if run.attempt == 1 else [(2, 10), (8, 10), (1, 4), (3, 4)]
+        for done, total in steps:
+            run.progress(done, total)
+            row = row_of(database, job_id)
+            seen.append((row.progress_done, row.progress_total))
+        if run.attempt == 1:
+            raise TransientError("the worker lost its breath")
+
+    run_job(job_id, work, db=database)
+    run_job(job_id, work, db=database)
+    assert seen == [(1, 10), (7, 10), (7, 10), (8, 10), (1, 4), (3, 4)]
+
+
+def test_a_file_that_cannot_be_read_is_no_error_of_the_operator(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    def reject(run: JobRun) -> None:
+        raise DocumentRejected("encrypted", "The file is protected by a password; upload it without one.")
+
+    with caplog.at_level("INFO", logger="core.jobs"):
+        run_job(make_job(database), reject, db=database)
+    (record,) = [r for r in caplog.records if r.name == "core.jobs"]
+    assert (record.levelname, record.message, record.exc_info) == ("INFO", "document_rejected", None)

@@ -16,7 +16,7 @@ from core.db import Database
 from core.errors import GeoError
 from core.models import DocumentRow, EnginePlanRow, JobRow, TierRow
 from core.settings import Settings
-from core.worker import WORKERS
+from core.worker import WORKERS, waiting_messages
 from generation.service import ENGINE_KEY
 
 
@@ -60,7 +60,9 @@ def _from_broker(settings: Settings) -> dict[str, Any]:
         settings.redis_url, decode_responses=True, socket_timeout=2, socket_connect_timeout=2
     )
     try:
-        queues = {queue: int(client.llen(queue)) for spec in WORKERS.values() for queue in spec.queues}
+        queues = {
+            queue: waiting_messages(client, queue) for spec in WORKERS.values() for queue in spec.queues
+        }
         now = time.time()
         seen = {name: last_seen(client, name) for name in WORKERS}
         engine = client.get(ENGINE_KEY)
