@@ -18,7 +18,7 @@ _REMOVED = (
     r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"  # C0 and C1 controls but tab, line ends
     r"\u00ad\u200b\u200e\u200f\u2060\ufeff"  # soft hyphen, zero-width space, marks, joiner, BOM
     r"\u202a-\u202e\u2066-\u2069"  # bidi embeddings, overrides and isolates
-    r"\U000e0000-\U000e0fff"  # tags: text that no reader sees
+    r"\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"  # tags: text that no reader sees
     r"\ufdd0-\ufdef\ufffe\uffff]"  # non-characters
 )
 # Zero-width joiners hold emoji together and matter in Indic and Persian spelling; elsewhere they hide text.
@@ -26,17 +26,26 @@ _STRAY_JOINER = (
     r"(?<![\p{Extended_Pictographic}\p{M}\p{Arabic}])[\u200c\u200d]"
     r"|[\u200c\u200d](?![\p{Extended_Pictographic}\p{L}])"
 )
+# A selector picks the form of the character before it; alone, or in a row, it only hides text.
+_STRAY_SELECTOR = r"(?<![^\s\p{M}\p{Cf}])[\ufe00-\ufe0f]|(?<!\p{Han})[\U000e0100-\U000e01ef]"
+# The tags of a flag such as that of Scotland follow a black flag and end with a cancel tag.
+_FLAG = r"(?P<flag>\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f)"
 _SURROGATE = r"[\ud800-\udfff]"
 _EXPANDED = ("ff", "fi", "fl", "ffi", "ffl", "st", "st")
 _LIGATURE = dict(zip("\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06", _EXPANDED, strict=True))
-_ODD = regex.compile(
-    rf"(?P<space>{_SPACE}{{2,}}|(?! ){_SPACE})|(?P<gone>(?:{_REMOVED})+|{_STRAY_JOINER})"
+_MARKS = (
+    rf"{_FLAG}|(?P<gone>(?:{_REMOVED})+|{_STRAY_JOINER}|{_STRAY_SELECTOR})"
     rf"|(?P<surrogate>{_SURROGATE})|(?P<ligature>[\ufb00-\ufb06])"
 )
+_ODD = regex.compile(rf"(?P<space>{_SPACE}{{2,}}|(?! ){_SPACE})|{_MARKS}")
+_ODD_IN_CODE = regex.compile(rf"(?P<tab>\t)|(?P<space>(?! ){_SPACE})|{_MARKS}")
 _HAS_ODD = regex.compile(
-    rf"{_SPACE}{{2,}}|(?! ){_SPACE}|{_REMOVED}|[\u200c\u200d]|{_SURROGATE}|[\ufb00-\ufb06]"
+    rf"  |(?! ){_SPACE}|{_REMOVED}|{_SURROGATE}"
+    r"|[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef\ufb00-\ufb06]"
 )
+_TAB = " " * 4
 _VISIBLE = regex.compile(r"[\p{L}\p{N}\p{Emoji_Presentation}]")
+_PRIVATE_USE = regex.compile(r"\p{Co}")
 _CLUSTER = regex.compile(r"\X")
 
 
@@ -63,27 +72,51 @@ def clean_with_runs(text: str) -> tuple[str, list[Run]]:
     """
     if not _HAS_ODD.search(text) and unicodedata.is_normalized("NFC", text):
         return _stripped(text, [Run(len(text), 0, len(text))] if text else [])
-    out: list[str] = []
-    runs: list[Run] = []
-    last = 0
-    for match in _ODD.finditer(text):
-        _plain(text, last, match.start(), out, runs)
-        last = match.end()
-        _odd(match, out, runs)
-    _plain(text, last, len(text), out, runs)
-    joined = "".join(out)
+    joined, runs = _replaced(text, _ODD)
     if "  " in joined:  # a mark removed between two spaces left them side by side
         joined, runs = _single_spaces(joined, runs)
     return _stripped(joined, runs)
 
 
-def _odd(match: regex.Match[str], out: list[str], runs: list[Run]) -> None:
-    kind = match.lastgroup
-    if kind == "gone":
-        return
-    new = " " if kind == "space" else "\ufffd" if kind == "surrogate" else _LIGATURE[match.group()]
-    out.append(new)
-    runs.append(Run(len(new), match.start(), match.end() - match.start()))
+def clean_code_with_runs(text: str) -> tuple[str, list[Run]]:
+    """Clean a line of code: as `clean_with_runs`, but its spaces stay, and a tab becomes four.
+
+    Returns:
+        The cleaned line without trailing white space, and its runs.
+    """
+    joined, runs = _replaced(text, _ODD_IN_CODE)
+    while joined.endswith(" "):
+        joined, runs = joined[:-1], _cut(runs, head=False)
+    return joined, runs
+
+
+def _replaced(text: str, odd: regex.Pattern[str]) -> tuple[str, list[Run]]:
+    out: list[str] = []
+    runs: list[Run] = []
+    last = 0
+    for match in odd.finditer(text):
+        if match.lastgroup == "flag":
+            continue
+        _plain(text, last, match.start(), out, runs)
+        last = match.end()
+        if match.lastgroup != "gone":
+            new = _replacement(match)
+            out.append(new)
+            runs.append(Run(len(new), match.start(), match.end() - match.start()))
+    _plain(text, last, len(text), out, runs)
+    return "".join(out), runs
+
+
+def _replacement(match: regex.Match[str]) -> str:
+    match match.lastgroup:
+        case "space":
+            return " "
+        case "tab":
+            return _TAB
+        case "surrogate":
+            return "\ufffd"
+        case _:
+            return _LIGATURE[match.group()]
 
 
 def _plain(text: str, start: int, end: int, out: list[str], runs: list[Run]) -> None:
@@ -143,3 +176,8 @@ def _cut(runs: list[Run], *, head: bool) -> list[Run]:
 def visible(text: str) -> bool:
     """Whether anything a reader could search for is left: a letter, a digit or an emoji."""
     return _VISIBLE.search(text) is not None
+
+
+def private_use(text: str) -> int:
+    """Number of private-use characters: they are kept, but mean nothing without their font."""
+    return 0 if text.isascii() else len(_PRIVATE_USE.findall(text))

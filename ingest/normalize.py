@@ -7,7 +7,7 @@ from typing import Any
 
 from core.errors import DocumentRejected
 from core.types import Lang, Span
-from ingest.clean import clean, clean_with_runs, visible
+from ingest.clean import Run, clean, clean_code_with_runs, clean_with_runs, private_use, visible
 from ingest.lang import language_of
 from ingest.offset_map import OffsetMap, Segment
 from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseWarning
@@ -157,11 +157,12 @@ class _Writer:
         self._length += len(text)
 
 
-def _clean_block(block: Block) -> list[tuple[str, str, list[Any], Fragment]]:
-    pieces: list[tuple[str, str, list[Any], Fragment]] = []
+def _clean_block(block: Block) -> list[tuple[str, str, list[Run], Fragment]]:
+    pieces: list[tuple[str, str, list[Run], Fragment]] = []
+    cleaned = clean_code_with_runs if block.kind is BlockKind.CODE else clean_with_runs
     spaced = False  # white space at the edge of a fragment is stripped, but still parts it from the next
     for fragment in block.fragments:
-        text, runs = clean_with_runs(fragment.text)
+        text, runs = cleaned(fragment.text)
         spaced = spaced or fragment.text[:1].isspace()
         if not text and fragment.glue != " | ":
             continue  # an empty cell keeps its column, an empty run leaves nothing
@@ -200,4 +201,7 @@ def _warnings(parsed: ParsedDocument, text: str) -> list[ParseWarning]:
     damaged = text.count("\ufffd")
     if damaged and not any(w.code == "text_damaged" for w in found):
         found.append(ParseWarning("replaced_characters", f"{damaged} characters could not be decoded."))
+    if private := private_use(text):
+        detail = f"{private} characters have no meaning outside the font or system that they were made for."
+        found.append(ParseWarning("private_use", detail))
     return found

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import redis
 from sqlalchemy import select
@@ -29,18 +30,23 @@ from core.settings import get_settings
 from core.types import DocumentStatus, JobStatus, Role, Scope
 from core.worker import Task, get_app
 
+if TYPE_CHECKING:
+    from ingest.values import PlacedPassage
+
 Progress = Callable[[int, int], None]
 _TENANT = "ten_scratch"
+_MAX_PASSAGES = 1_000_000  # of one document
 _CACHES = (get_settings, get_database, get_redis, get_app)
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusDocument:
-    """One document of an evaluation set; `title` becomes the document's name."""
+    """One document of an evaluation set; `title` with `suffix` becomes the document's name."""
 
     id: str
     title: str
     text: str
+    suffix: str = ".txt"
 
 
 class ScratchStack:
@@ -82,8 +88,8 @@ class ScratchStack:
                     self.scope,
                     collection=self.collection_id,
                     blob=blob,
-                    file_name=f"{_file_stem(document)}.txt",
-                    declared_type="text/plain",
+                    file_name=f"{_file_stem(document)}{document.suffix}",
+                    declared_type="",
                 )
             self.corpus_ids[upload.document.id] = document.id
         self.run_jobs(progress=progress)
@@ -120,6 +126,17 @@ class ScratchStack:
     def waiting(self, tasks: Iterable[Task]) -> list[str]:
         """Ids of the waiting jobs of these tasks, oldest first."""
         return [job_id for _, job_id in self._waiting([task.value for task in tasks])]
+
+    def passages(self) -> dict[int, PlacedPassage]:
+        """Every passage by its id, with its places in the source."""
+        from ingest.service import document_passages
+
+        found: dict[int, PlacedPassage] = {}
+        with self.db.read() as session:
+            for document_id in self.corpus_ids:
+                page = document_passages(session, self.scope, document_id=document_id, limit=_MAX_PASSAGES)
+                found.update((placed.passage.id, placed) for placed in page.items)
+        return found
 
     def _embed_all(self) -> None:
         """Encode what has no vector yet in full batches; the index stage then finds it done."""

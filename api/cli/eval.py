@@ -63,6 +63,28 @@ def answers(
             print(f"{name:24}{value}")
 
 
+@eval_app.command("chunks")
+def chunks(
+    folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, readable=True)],
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N questions.")] = None,
+    json: Json = False,
+) -> None:
+    """Gold characters held by the best five passages: `corpora/*.md` and `questions_df.csv` in FOLDER."""
+    from retrieval.measure_chunks import eval_chunks
+
+    figures = eval_chunks(folder, limit=limit)
+    if json:
+        emit(figures)
+        return
+    names = ("recall@5", "precision", "iou", "shown_chars")
+    rows = {"all": figures, **figures["by_document"], "peer": figures["peer"]}
+    print(f"{'':24}" + "".join(f"{name:>12}" for name in names))
+    for row, values in rows.items():
+        print(f"{row[:23]:24}" + "".join(f"{values[name]:>12.4f}" for name in names))
+    mean = figures["passage_chars_mean"]
+    print(f"{figures['n']} questions, {figures['passages']} passages of {mean} characters in the mean")
+
+
 def register(app: typer.Typer) -> None:
     """Add the group to the command line."""
     app.add_typer(eval_app, name="eval")

@@ -1,99 +1,148 @@
-"""Plain text: blank lines part paragraphs, hard-wrapped lines are joined, every piece knows its offset."""
+"""Plain text: blank lines part paragraphs, hard-wrapped lines are joined, every piece knows its offset.
+
+Structure is taken from what people type: numbered and underlined headings, lists, tables drawn with bars or
+spaces, indented code. Where the signs are weak a line stays a paragraph.
+"""
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import regex
 
+from ingest.clean import visible
 from ingest.parse.charset import decode
+from ingest.parse.lines import Line, fragment_of, glue_between, line_starts, lines_of
 from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
 from ingest.parse.sniff import TEXT
+from ingest.parse.text_headings import LIST_ITEM, heading_level, underline_level
+from ingest.parse.text_tables import tables_in
 from ingest.parse.within import check_length
 
-_LINE = regex.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
-_LIST_ITEM = regex.compile(
-    r"\s*(?:[-*•·‣▪●○]\s+|\(?\d{1,3}[.)、）]\s*\D|[（(]?[一二三四五六七八九十]{1,3}[、)）]|[a-zA-Z][.)]\s)"
-)
+__all__ = ["Line", "fragment_of", "glue_between", "line_starts", "lines_of", "parse_text"]
+
 _ENDS = regex.compile(r"[.!?:;。！？：；…][\"'”’」』）)】]*$")
-_CJK = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\u3000-\u303f\uff01-\uff5e]")
-_TITLE_MAX_WIDTH = 80
+# A log line, a mail header or a record begins anew, however wide the line before it was.
+_BEGINS_ANEW = regex.compile(
+    r"\s*(?:\[|<\d|\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}|\d{1,2}:\d{2}|[A-Z][\w-]{1,20}:\s|[\p{Han}]{1,8}：|第[\d一二三四五六七八九十百零〇]{1,6}条)"
+)
+_CODE = regex.compile(
+    r"[;{}]\s*$|^\s*(?:\$|>>>|#!|#include|def |class |import |from \S+ import|return\b|@\w+|//|/\*|</?\w)"
+    r"|^\s*(?:if|for|while|else|try|with)\b.*:$"
+    r"|\w\(.*\)\s*[;{:]?\s*$|\w\s*(?:[-+*/|&:]?=|->|=>|:=)\s*\S|^\s*(?:sudo|cd|git|docker|pip|curl|export|SELECT|INSERT)\s"
+)
+_FENCE = regex.compile(r"\s{0,3}(`{3,}|~{3,})[\w+-]*\s*$")
+_CODE_INDENT = 4
 _WRAP_WIDTHS = range(40, 132)  # columns at which editors and mail programs wrap
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One source line without its end; `number` from 1, `start` an offset into the decoded text."""
-
-    text: str
-    start: int
-    number: int
-
-    @property
-    def width(self) -> int:
-        """Columns on a terminal: wide characters count two."""
-        return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in self.text.rstrip())
+_TITLE_MAX_WIDTH = 80
 
 
 def parse_text(content: bytes, options: ParseOptions, media_type: str = TEXT) -> ParsedDocument:
     """Read plain text of any encoding."""
     decoded = decode(content)
     check_length(len(decoded.text), options.limits)
-    lines = list(lines_of(decoded.text))
-    blocks = [block for group in _groups(lines) for block in _blocks(group)]
-    title = _title(lines)
-    if title is not None and blocks and media_type == TEXT:
-        blocks[0] = Block(BlockKind.HEADING, blocks[0].fragments, level=1)
+    reader = _Reader(list(lines_of(decoded.text)), titled=media_type == TEXT)
+    blocks = tuple(reader.blocks())
     return ParsedDocument(
         media_type=media_type,
-        blocks=tuple(blocks),
-        title=title or "",
+        blocks=blocks,
+        title=reader.title,
         encoding=decoded.encoding,
         encoding_confidence=decoded.confidence,
         warnings=decoded.warnings,
     )
 
 
-def lines_of(text: str) -> Iterator[Line]:
-    """Lines of `text`; CR, LF and CRLF end one."""
-    number = 1
-    for match in _LINE.finditer(text):
-        body = match.group().rstrip("\r\n")
-        yield Line(body, match.start(), number)
-        number += 1
+class _Reader:
+    """Groups of lines between blank ones → blocks."""
+
+    def __init__(self, lines: list[Line], *, titled: bool) -> None:
+        self._groups = list(_groups(lines))
+        self._titled = titled
+        self._tables = 0
+        self.title = ""
+
+    def blocks(self) -> Iterator[Block]:
+        following = [*(group for group, _ in self._groups[1:]), None]
+        for n, ((group, is_code), after) in enumerate(zip(self._groups, following, strict=True)):
+            if is_code:
+                yield from (_code(line) for line in group)
+            elif n == 0 and self._titled and after is not None and _is_title(group):
+                self.title = group[0].text.strip()
+                yield Block(BlockKind.HEADING, (fragment_of(group[0]),), level=1)
+            else:
+                yield from self._group(group, after)
+
+    def _group(self, group: list[Line], after: list[Line] | None) -> Iterator[Block]:
+        tables = {table.start: table for table in tables_in(group)}
+        prose: list[Line] = []
+        at = 0
+        while at < len(group):
+            level = underline_level(group, at)
+            table = tables.get(at)
+            if not level and table is None:
+                prose.append(group[at])
+                at += 1
+                continue
+            yield from _prose(prose)
+            prose = []
+            if table is not None:
+                self._tables += 1
+                yield from table.blocks(self._tables)
+                at = table.end
+            else:
+                yield Block(BlockKind.HEADING, (fragment_of(group[at]),), level=level)
+                at += 2
+        yield from _prose(prose, after if len(prose) == len(group) else None)
 
 
-def glue_between(left: str, right: str) -> str:
-    """What joins two pieces of one paragraph: nothing between CJK characters, else a space."""
-    if left and right and _CJK.match(left[-1]) and _CJK.match(right[0]):
-        return ""
-    return " "
-
-
-def fragment_of(line: Line) -> Fragment:
-    """The line as a fragment without outer white space."""
-    lead = len(line.text) - len(line.text.lstrip())
-    return Fragment(line.text.strip(), start=line.start + lead, line=line.number)
-
-
-def _groups(lines: list[Line]) -> Iterator[list[Line]]:
+def _groups(lines: list[Line]) -> Iterator[tuple[list[Line], bool]]:
+    """Lines between blank ones, and whether they are code; a fenced block is one group without its fences."""
     group: list[Line] = []
+    fence = ""
     for line in lines:
-        if line.text.strip():
+        mark = _FENCE.match(line.text)
+        if mark and (not fence or mark.group(1).startswith(fence)):
+            if group:
+                yield group, bool(fence) or _is_code(group)
+            group, fence = [], "" if fence else mark.group(1)
+        elif not line.blank:
             group.append(line)
-        elif group:
-            yield group
+        elif group and not fence:
+            yield group, _is_code(group)
             group = []
     if group:
-        yield group
+        yield group, bool(fence) or _is_code(group)
 
 
-def _blocks(group: list[Line]) -> Iterator[Block]:
-    width = max(line.width for line in group)
+def _is_code(group: list[Line]) -> bool:
+    """Lines that are indented or nested, and mostly look like a program."""
+    if len(group) < 2 and group[0].indent < _CODE_INDENT:
+        return False
+    if not any(line.indent >= _CODE_INDENT or line.text.startswith("  ") for line in group):
+        return False
+    looks = sum(1 for line in group if _CODE.search(line.text[:400]))
+    return 2 * looks >= len(group)
+
+
+def _code(line: Line) -> Block:
+    text = line.text.rstrip()
+    return Block(BlockKind.CODE, (Fragment(text, start=line.start, line=line.number),))
+
+
+def _prose(lines: list[Line], after: list[Line] | None = None) -> Iterator[Block]:
+    """Headings, list items and paragraphs; `after` is the next group, where `lines` stand alone."""
+    if not lines:
+        return
+    if len(lines) == 1 and after is not None and (level := heading_level(lines[0], after[0])):
+        yield Block(BlockKind.HEADING, (fragment_of(lines[0]),), level=level)
+        return
+    if len(lines) > 1 and (level := heading_level(lines[0], lines[1], touching=True)):
+        yield Block(BlockKind.HEADING, (fragment_of(lines[0]),), level=level)
+        lines = lines[1:]
+    width = max(line.width for line in lines)
     paragraph: list[Line] = []
-    for line in group:
+    for line in lines:
         if paragraph and not _goes_on(paragraph[-1], line, width):
             yield _block(paragraph)
             paragraph = []
@@ -103,13 +152,13 @@ def _blocks(group: list[Line]) -> Iterator[Block]:
 
 def _goes_on(last: Line, line: Line, width: int) -> bool:
     """Whether `line` continues the paragraph of `last`: a wrapped line is nearly as wide as the widest."""
-    if _LIST_ITEM.match(line.text) or width not in _WRAP_WIDTHS:
+    if width not in _WRAP_WIDTHS or last.width < 0.72 * width:
         return False
-    if last.width < 0.72 * width:
+    if LIST_ITEM.match(line.text) or _BEGINS_ANEW.match(line.text):
         return False
-    if line.text[:1] in " \t\u3000" and last.text[:1] not in " \t\u3000":
+    if line.text[:1] in " \t\u3000" and last.text[:1] not in " \t\u3000" and not LIST_ITEM.match(last.text):
         return False  # an indented first line
-    return not _ENDS.search(last.text.rstrip())
+    return not _ENDS.search(last.text[-80:].rstrip())
 
 
 def _block(paragraph: list[Line]) -> Block:
@@ -118,19 +167,13 @@ def _block(paragraph: list[Line]) -> Block:
         piece = fragment_of(line)
         glue = glue_between(fragments[-1].text, piece.text) if fragments else ""
         fragments.append(Fragment(piece.text, glue, piece.start, piece.line))
-    kind = BlockKind.LIST_ITEM if _LIST_ITEM.match(paragraph[0].text) else BlockKind.PARAGRAPH
-    return Block(kind, tuple(fragments))
+    if not LIST_ITEM.match(paragraph[0].text):
+        return Block(BlockKind.PARAGRAPH, tuple(fragments))
+    return Block(BlockKind.LIST_ITEM, tuple(fragments), level=min(paragraph[0].indent // 2, 8))
 
 
-def _title(lines: list[Line]) -> str | None:
-    """The first line, when it stands alone: short, without a full stop, a blank line after it."""
-    for line, following in zip(lines, [*lines[1:], None], strict=True):
-        text = line.text.strip()
-        if not text:
-            continue
-        alone = following is not None and not following.text.strip()
-        more = any(other.text.strip() for other in lines[line.number :])
-        if alone and more and line.width <= _TITLE_MAX_WIDTH and not _ENDS.search(text):
-            return text
-        return None
-    return None
+def _is_title(group: list[Line]) -> bool:
+    """A first line that stands alone: short, without a full stop."""
+    line = group[0]
+    text = line.text.strip()
+    return len(group) == 1 and line.width <= _TITLE_MAX_WIDTH and not _ENDS.search(text) and visible(text)

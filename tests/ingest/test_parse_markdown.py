@@ -34,7 +34,7 @@ def test_markup_goes_and_structure_stays():
     assert document.title == "Pump notes"
     assert [(h["level"], h["text"]) for h in document.outline] == [(1, "Pump K7"), (2, "Parts")]
     assert "First bold paragraph with a link & more on a second line." in document.text
-    assert "Unpack the pump.\nFill it.\nWith water" in document.text
+    assert "1. Unpack the pump.\n2. Fill it.\nWith water" in document.text
     assert "Part | Stock\nSeal | 45\nBearing | 120" in document.text
     assert "nightly-sync.sh --all" in document.text
     assert "onclick" not in document.text
