@@ -34,7 +34,7 @@ def options_of(settings: IngestSettings) -> ParseOptions:
     limits = Limits(
         settings.max_chars, settings.max_inflated_bytes, settings.max_inflation_ratio, settings.max_members
     )
-    return ParseOptions(limits, OcrMode(settings.ocr), settings.keep_hidden_text)
+    return ParseOptions(limits, OcrMode(settings.ocr), settings.ocr_max_pages, settings.keep_hidden_text)
 
 
 class ParseSandbox:

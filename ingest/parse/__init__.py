@@ -27,6 +27,7 @@ _PARSERS: dict[str, tuple[str, str]] = {
     "application/json": ("json_text", "parse_json"),
     "application/jsonl": ("json_text", "parse_json"),
     TEXT: ("text", "parse_text"),
+    **dict.fromkeys(formats.IMAGES, ("image", "parse_image")),
 }
 
 

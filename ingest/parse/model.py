@@ -117,6 +117,7 @@ class ParseOptions:
     Attributes:
         limits: caps.
         ocr: when to recognise text in pictures.
+        ocr_max_pages: pages of one document that are recognised at most; further ones are left out.
         keep_hidden: take text that people cannot see (white, zero-size, off-page, `display:none`) as well;
             otherwise it is left out and a warning says so.
         depth: how many documents this one is nested in (an attachment of a message: 1).
@@ -124,6 +125,7 @@ class ParseOptions:
 
     limits: Limits = field(default_factory=Limits)
     ocr: OcrMode = OcrMode.AUTO
+    ocr_max_pages: int = 200
     keep_hidden: bool = False
     depth: int = 0
 

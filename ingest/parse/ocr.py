@@ -29,8 +29,8 @@ MISSING = "Recognition of text in pictures is not installed: pip install 'geo-en
 # Lines below it are mostly ornaments, photographs and stains; it is the library's own default.
 _MIN_CONFIDENCE = 0.5
 _DOUBTFUL_CONFIDENCE = 0.8  # of a page on average: worth a look by a person
-# Long side at which lines are looked for: 1600 finds what 2400 does on A4 in 10 pt, in 0.4 of the time and with
-# half of the memory. Recognition takes its crops from the picture itself.
+# Long side at which lines are looked for: 1600 finds what 2400 does on A4 in 10 pt, in 0.4 of the time and
+# with half of the memory. Recognition takes its crops from the picture itself.
 _DETECT_SIDE = 1600
 _MAX_SHORT_SIDE = 2600  # A4 at 300 dpi; more detail than the recogniser's 48 rows per line is not used
 _SMALL_LINE = 18  # rows of pixels: lines lower than this are read better from a doubled picture
@@ -84,7 +84,8 @@ class OcrPage:
         """The page for the layout code."""
         sizes = _font_sizes(self.lines)
         pieces = [_piece(line, size) for line, size in zip(self.lines, sizes, strict=True)]
-        return PageText(number, self.width, self.height, pieces, sum(len(n.text) for n in self.lines), 0)
+        chars = sum(len(line.text) for line in self.lines)
+        return PageText(number, self.width, self.height, pieces, chars, recognised=True)
 
 
 def read_image(pixels: Pixels, points_per_pixel: float = 1.0) -> OcrPage:
@@ -151,7 +152,7 @@ def _detected(pixels: Pixels) -> list[Quad]:
 
 def _crops(pixels: Pixels, quads: Sequence[Quad]) -> list[Pixels]:
     """The lines cut out and straightened; one that is taller than wide is laid on its left side."""
-    return [c for c in _engine().crop_text_regions(pixels, quads)] if quads else []
+    return list(_engine().crop_text_regions(pixels, quads)) if quads else []
 
 
 def _recognised(crops: Sequence[Pixels]) -> list[tuple[str, float]]:
@@ -193,7 +194,9 @@ def _searched(pixels: Pixels) -> list[Quad]:
         return _detected(pixels)
     found: list[Quad] = []
     for top, bottom in _parts(pixels):
-        found.extend(quad + (0, top) for quad in _detected(pixels[top:bottom]))
+        for quad in _detected(pixels[top:bottom]):
+            quad[:, 1] += top
+            found.append(quad)
     return found
 
 
@@ -272,7 +275,7 @@ def _turned_quad(quad: Quad, shape: Sequence[int], quarter: int) -> Quad:
         2: (width - x, height - y),
         3: (height - y, x),
     }[quarter]
-    return np.roll(np.stack(moved, axis=1), quarter, axis=0).astype(np.float32)
+    return np.roll(np.stack(moved, axis=1), -quarter, axis=0).astype(np.float32)
 
 
 def _skew(quads: Sequence[Quad]) -> float:

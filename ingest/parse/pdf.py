@@ -11,9 +11,12 @@ from core.errors import DocumentRejected
 from ingest.parse.model import ParsedDocument, ParseOptions, ParseWarning
 from ingest.parse.pdf_blocks import blocks_of_lines
 from ingest.parse.pdf_layout import Line, lines_of_page
-from ingest.parse.pdf_recognise import UNREADABLE_SHARE, has_picture, lacks_text, page_reader
+from ingest.parse.pdf_recognise import UNREADABLE_SHARE, PageReader, has_picture, lacks_text, page_reader
 from ingest.parse.pdf_words import PageText, open_pdf, pdf_title, read_pages
+from ingest.parse.progress import tell_pages
+from ingest.parse.recognise import Recogniser, why_not
 from ingest.parse.sniff import PDF
+from ingest.parse.turned import blocks_as_shown
 from ingest.parse.within import check_length
 
 _DAMAGED_SHARE = 0.02
@@ -35,29 +38,34 @@ def parse_pdf(content: bytes, options: ParseOptions, media_type: str = PDF) -> P
     """
     document = open_pdf(content)
     try:
-        pages, lost = _read(document, options)
+        recognise = page_reader(options, len(document))
+        pages, lost = _read(document, options, recognise)
         title, count = pdf_title(document), len(document)
     finally:
         document.close()
-    _require_text(pages)
+    recogniser = recognise.recogniser if recognise is not None else Recogniser(0)
+    _require_text(pages, options, recogniser)
     lines = _without_furniture([lines_of_page(page) for page in pages], pages)
     return ParsedDocument(
         media_type=media_type,
-        blocks=tuple(blocks_of_lines(lines)),
+        blocks=blocks_as_shown(blocks_of_lines(lines), recogniser.turns),
         title=title,
         pages=count,
-        warnings=tuple(_warnings(pages, lost)),
-        partial=bool(lost),
+        warnings=(*recogniser.warnings(), *_warnings(pages, lost, recogniser)),
+        partial=bool(lost) or recogniser.partial,
     )
 
 
-def _read(document: Any, options: ParseOptions) -> tuple[list[PageText], list[int]]:
+def _read(
+    document: Any, options: ParseOptions, recognise: PageReader | None
+) -> tuple[list[PageText], list[int]]:
     """The pages that could be read, and the numbers of those that could not."""
     pages: list[PageText] = []
     lost: list[int] = []
     chars = 0
-    recognise = page_reader(options)
+    total = len(document)
     for number, read in enumerate(read_pages(document), start=1):
+        tell_pages(number - 1, total)
         if read is None:
             lost.append(number)
             continue
@@ -67,27 +75,33 @@ def _read(document: Any, options: ParseOptions) -> tuple[list[PageText], list[in
         chars += text.chars
         check_length(chars, options.limits)
         pages.append(text)
+    tell_pages(total, total)
     return pages, lost
 
 
-def _require_text(pages: list[PageText]) -> None:
+def _require_text(pages: list[PageText], options: ParseOptions, recogniser: Recogniser) -> None:
     chars = sum(p.chars for p in pages)
     unmapped = sum(p.unmapped for p in pages)
     if chars == 0 or unmapped > UNREADABLE_SHARE * (chars + unmapped):
         what = "has no text layer" if unmapped == 0 else "has fonts whose letters cannot be read"
+        reason = why_not(options)
+        if reason is None and recogniser.turns:
+            reason = "No text was recognised in its pictures."
         raise DocumentRejected(
-            "no_text", f"The PDF {what}; OCR is needed. Upload a version with recognised text."
+            "no_text",
+            f"The PDF {what}. {reason or 'Its pages show no pictures of text.'} Upload a version with text.",
         )
 
 
-def _warnings(pages: list[PageText], lost: list[int]) -> list[ParseWarning]:
+def _warnings(pages: list[PageText], lost: list[int], recogniser: Recogniser) -> list[ParseWarning]:
     found: list[ParseWarning] = []
     damaged = tuple(p.number for p in pages if p.unmapped > _DAMAGED_SHARE * (p.chars + p.unmapped))
     if damaged:
         found.append(ParseWarning("text_damaged", "Letters are missing from the text layer.", damaged))
-    bare = tuple(p.number for p in pages if p.chars == 0)
+    told = set(recogniser.skipped)
+    bare = tuple(p.number for p in pages if p.chars == 0 and p.number not in told)
     if bare:
-        found.append(ParseWarning("pages_without_text", "These pages hold no text; OCR may be needed.", bare))
+        found.append(ParseWarning("pages_without_text", "These pages hold no text.", bare))
     if lost:
         found.append(
             ParseWarning("pages_unreadable", "These pages are damaged and were skipped.", tuple(lost))

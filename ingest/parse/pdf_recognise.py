@@ -1,34 +1,49 @@
-"""Which pages of a PDF need recognition of their picture, and the way to the recogniser.
-
-`ingest.parse.ocr.read_page(page, number)` takes an open `pypdfium2.PdfPage` and its 1-based number; it
-gives a `PageText` whose pieces stand in points from the top left of the page as shown (as pages with
-a text layer have it, so the same layout code reads both), or None when recognition is not installed or finds
-nothing.
-"""
+"""Which pages of a PDF need recognition of their picture, and the way to the recogniser."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pypdfium2.raw as pdfium
 
-from ingest.parse.model import OcrMode, ParseOptions
+from ingest.parse.model import ParseOptions
 from ingest.parse.pdf_words import PageText
+from ingest.parse.recognise import Recogniser, why_not
 
-PageReader = Callable[[Any, int], PageText | None]
+if TYPE_CHECKING:
+    from ingest.parse.ocr import Pixels
 
 UNREADABLE_SHARE = 0.5  # of a page's characters without a text: the page reads as noise
 _DRAWN_LETTERS = 40  # paths on a page without text: letters drawn as outlines, not two rules and a box
+_DPI = 200  # 10 pt letters are 28 pixels high; more costs memory and reads no better
+_MAX_SIDE = 4000  # of the picture: a poster is drawn coarser, its letters are larger
 
 
-def page_reader(options: ParseOptions) -> PageReader | None:
+class PageReader:
+    """Reads the pages of one document that lack text from their pictures."""
+
+    def __init__(self, options: ParseOptions, total: int) -> None:
+        self.recogniser = Recogniser(options.ocr_max_pages)
+        self._total = total
+
+    def __call__(self, page: Any, number: int) -> PageText | None:
+        """Read an open `pypdfium2.PdfPage`.
+
+        Returns:
+            Its text; pieces stand in points from the top left of the page turned upright, and
+            `recogniser.turns` leads back to the page as shown. None when nothing was found.
+        """
+        return self.recogniser.read(number, self._total, lambda: _picture(page))
+
+
+def _picture(page: Any) -> tuple[Pixels, float]:
+    scale = min(_DPI / 72, _MAX_SIDE / max(*page.get_size(), 1.0))
+    return page.render(scale=scale, rev_byteorder=True, prefer_bgrx=False).to_numpy()[:, :, :3], 1 / scale
+
+
+def page_reader(options: ParseOptions, total: int) -> PageReader | None:
     """The recogniser, or None when it is switched off or not part of this installation."""
-    if options.ocr is OcrMode.OFF or find_spec("ingest.parse.ocr") is None:
-        return None
-    return import_module("ingest.parse.ocr").read_page
+    return PageReader(options, total) if why_not(options) is None else None
 
 
 def lacks_text(text: PageText) -> bool:

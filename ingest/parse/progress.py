@@ -32,7 +32,7 @@ _listener: Listener = _nobody
 
 def listen(listener: Listener | None) -> None:
     """Send what this process's parsers tell to `listener`; None stops it."""
-    global _listener  # noqa: PLW0603 - a process reads one document at a time
+    global _listener  # a process reads one document at a time
     _listener = listener or _nobody
 
 

@@ -1,4 +1,4 @@
-"""Pages that were recognised turned or levelled: the way from where lines are read to where they are shown."""
+"""Pages that were turned to be recognised: the way from where lines are read to where they are shown."""
 
 from __future__ import annotations
 

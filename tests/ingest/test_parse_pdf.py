@@ -118,9 +118,10 @@ def test_a_pdf_that_gives_no_text_says_why(content, reason):
     assert error.value.code == reason
 
 
-def test_a_missing_text_layer_asks_for_ocr():
-    with pytest.raises(DocumentRejected, match="OCR"):
+def test_a_page_without_text_and_picture_is_said_to_have_none():
+    with pytest.raises(DocumentRejected, match="no text layer") as error:
         read(pdf([]), "scan.pdf")
+    assert error.value.code == "no_text"
 
 
 def test_pages_without_text_are_named():
