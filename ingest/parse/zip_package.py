@@ -62,7 +62,7 @@ class ZipPackage:
             DocumentRejected: `corrupt`, `too_big` when a cap is passed, or `refused` when members overlap.
         """
         self._limits = limits
-        self._kind = kind
+        self.kind = kind
         self._inflated = 0
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(content))
@@ -115,10 +115,10 @@ class ZipPackage:
         """
         member = self._members.get(_key(name))
         if member is None:
-            raise MemberDamaged(name, f"{name} is missing in the {self._kind}.")
+            raise MemberDamaged(name, f"{name} is missing in the {self.kind}.")
         if member.flag_bits & 1:
             raise DocumentRejected(
-                "encrypted", f"The {self._kind} is encrypted; upload it without a password."
+                "encrypted", f"The {self.kind} is encrypted; upload it without a password."
             )
         if member.compress_type not in _METHODS:
             raise self.damaged(member)
@@ -142,9 +142,9 @@ class ZipPackage:
     def parse(self, content: bytes, name: str, *, allow_doctype: bool = False) -> Any:
         """Parse bytes that came from the member `name`; its name stands in the messages."""
         try:
-            return safe_xml(content, self._kind, allow_doctype=allow_doctype)
+            return safe_xml(content, self.kind, allow_doctype=allow_doctype)
         except ValueError as error:
-            raise MemberDamaged(name, f"{name} in the {self._kind} is not well-formed XML.") from error
+            raise MemberDamaged(name, f"{name} in the {self.kind} is not well-formed XML.") from error
 
     def count(self, member: zipfile.ZipInfo, so_far: int, fresh: int) -> None:
         """Book inflated bytes of a member that is being read.
@@ -159,7 +159,7 @@ class ZipPackage:
 
     def damaged(self, member: zipfile.ZipInfo) -> MemberDamaged:
         """The error for a member whose bytes are broken."""
-        return MemberDamaged(member.filename, f"{member.filename} in the {self._kind} is damaged.")
+        return MemberDamaged(member.filename, f"{member.filename} in the {self.kind} is damaged.")
 
     def _bomb(self, size: int) -> DocumentRejected:
         return DocumentRejected(
@@ -173,7 +173,7 @@ class ZipPackage:
             if member.header_offset < end:
                 raise DocumentRejected(
                     "refused",
-                    f"Members of the {self._kind} overlap, as in a decompression bomb; save it anew.",
+                    f"Members of the {self.kind} overlap, as in a decompression bomb; save it anew.",
                 )
             end = member.header_offset + _LOCAL_HEADER_BYTES + member.compress_size
 

@@ -1,0 +1,153 @@
+"""Tables with merged cells → rows that can be read alone, under one header row.
+
+A cell merged over rows stands in each row it covers; merged over columns it stands once, and the columns it
+covers beyond the first are empty, so that later cells keep their column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import regex
+
+from ingest.parse.model import Block, BlockKind, Fragment
+
+MAX_HEADER_ROWS = 4
+_MAX_NAME = 120  # characters; longer ones are values
+_NAMED_SHARE = 0.6  # a header may leave the corner and a few columns without a name
+CELL_GLUE = " | "
+_NUMBER = regex.compile(r"[¥￥$€£+\-(]?\s?\d[\d,.\s]*(?:[%‰)]|[eE][+-]?\d+)?|\d{4}[-/.年]\d{1,2}.*")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of a row.
+
+    Attributes:
+        column: 0-based column of its left edge; `width` columns are covered.
+        height: rows it covers from this one on; 1 for one row.
+        again: it began in a row above.
+    """
+
+    text: str
+    column: int
+    width: int = 1
+    height: int = 1
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Cells by column, and the place of the row in its source."""
+
+    cells: tuple[Cell, ...]
+    place: int
+    marked_header: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no cell holds text."""
+        return not any(c.text.strip() for c in self.cells)
+
+
+def table_blocks(
+    rows: Sequence[Row],
+    table: int,
+    *,
+    member: str | None = None,
+    page: int | None = None,
+    by_line: bool = False,
+    header: int | None = None,
+) -> Iterator[Block]:
+    """Blocks of one table.
+
+    Args:
+        rows: in order; empty ones are skipped.
+        table: number of the table in the document.
+        member: the part that it stands in.
+        page: the page that it stands on.
+        by_line: the place of a row is a source line (a sheet's row) rather than a paragraph number.
+        header: rows that name the columns, where the source says so; else they are guessed.
+    """
+    rows = [r for r in rows if not r.is_empty]
+    depth = header_rows(rows) if header is None else min(header, max(0, len(rows) - 1))
+    texts = [(r.place, row_texts(r)) for r in rows]
+    if depth > 1:
+        texts = [(rows[0].place, header_texts(rows[:depth])), *texts[depth:]]
+    for index, (place, cells) in enumerate(texts):
+        yield Block(
+            BlockKind.TABLE_ROW,
+            tuple(Fragment(c, CELL_GLUE, line=place if by_line else None, page=page) for c in cells),
+            paragraph=None if by_line else place,
+            table=table,
+            is_table_header=index == 0 and depth > 0,
+            member=member,
+        )
+
+
+def row_texts(row: Row) -> list[str]:
+    """One text per column up to the last filled one."""
+    texts: list[str] = []
+    for cell in row.cells:
+        texts.extend([""] * (cell.column - len(texts)))
+        texts.append(" ".join(cell.text.split()))
+    while texts and not texts[-1]:
+        texts.pop()
+    return texts
+
+
+def header_texts(rows: Sequence[Row]) -> list[str]:
+    """One name per column out of several header rows: the names above each other, each said once."""
+    width = max(c.column + c.width for r in rows for c in r.cells)
+    names: list[str] = []
+    for column in range(width):
+        parts: list[str] = []
+        for row in rows:
+            text = next((c.text for c in row.cells if c.column <= column < c.column + c.width), "")
+            text = " ".join(text.split())
+            if text and text not in parts:
+                parts.append(text)
+        names.append(" ".join(parts))
+    while names and not names[-1]:
+        names.pop()
+    return names
+
+
+def header_rows(rows: Sequence[Row]) -> int:
+    """How many rows at the top name the columns; 0 when none does."""
+    marked = 0
+    while marked < len(rows) and rows[marked].marked_header:
+        marked += 1
+    if marked:
+        return min(marked, len(rows) - 1, MAX_HEADER_ROWS)
+    if len(rows) < 2 or not _names_columns(rows[0]):
+        return 0
+    first = rows[0]
+    wide = any(c.width > 1 and c.text.strip() for c in first.cells)
+    if not wide:
+        return 1
+    tall = max((c.height for c in first.cells if c.text.strip()), default=1)
+    if 1 < tall <= MAX_HEADER_ROWS and tall < len(rows):
+        return tall
+    # Groups above their columns: the second row names them, and values follow.
+    deeper = len(rows) > 2 and _names_columns(rows[1], gaps=True)
+    return 2 if deeper and any(not _is_words(r) for r in rows[2:]) else 1
+
+
+def _names_columns(row: Row, *, gaps: bool = False) -> bool:
+    filled = [c.text.strip() for c in row.cells if c.text.strip()]
+    covered = sum(c.width for c in row.cells if c.text.strip())
+    width = max((c.column + c.width for c in row.cells), default=0)
+    named = len(filled) > 1 or covered > len(filled)
+    enough = gaps or covered >= _NAMED_SHARE * width
+    return named and enough and not any(is_number(t) for t in filled) and max(map(len, filled)) <= _MAX_NAME
+
+
+def _is_words(row: Row) -> bool:
+    return not any(is_number(c.text.strip()) for c in row.cells)
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell holds a number, an amount, a share or a date."""
+    return _NUMBER.fullmatch(text.strip()) is not None
