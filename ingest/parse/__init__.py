@@ -8,7 +8,7 @@ from importlib import import_module
 
 from core.errors import DocumentRejected
 from ingest.parse import formats
-from ingest.parse.formats import DOCX, EPUB, HTML, MARKDOWN, PDF, TEXT
+from ingest.parse.formats import DOCX, EML, EPUB, HTML, MARKDOWN, MHTML, PDF, TEXT
 from ingest.parse.model import ParsedDocument, ParseOptions
 from ingest.parse.sniff import sniff
 
@@ -22,6 +22,8 @@ _PARSERS: dict[str, tuple[str, str]] = {
     HTML: ("html", "parse_html"),
     MARKDOWN: ("markdown", "parse_markdown"),
     EPUB: ("epub", "parse_epub"),
+    EML: ("eml", "parse_eml"),
+    MHTML: ("mhtml", "parse_mhtml"),
     "text/csv": ("delimited", "parse_delimited"),
     "text/tab-separated-values": ("delimited", "parse_delimited"),
     "application/json": ("json_text", "parse_json"),

@@ -63,7 +63,7 @@ class _Reader:
         self.title = ""
 
     def blocks(self) -> Iterator[Block]:
-        following = [*(group for group, _ in self._groups[1:]), None]
+        following = [*(group for group, _ in self._groups[1:]), None][: len(self._groups)]
         for n, ((group, is_code), after) in enumerate(zip(self._groups, following, strict=True)):
             if is_code:
                 yield from (_code(line) for line in group)

@@ -93,6 +93,7 @@ def test_every_span_leads_to_its_offset_and_line_in_the_source():
         (b"", "zero.txt", "empty"),
         (b"", "zero.pdf", "empty"),
         (" \n\t\u3000\u200b\n".encode(), "blank.txt", "empty"),
+        (b" \r\n\n", "spaces.txt", "empty"),
         (b"---\n\n====\n", "lines.txt", "empty"),
         (b"%PDF-1.4\n1 0 obj", "really_a_pdf.txt", "type_mismatch"),
         (b"Plain text, the name lies.", "really_text.pdf", "type_mismatch"),
