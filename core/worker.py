@@ -9,7 +9,6 @@ import os
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import cast
 
 from celery import Celery, signals
 from redis import Redis
@@ -53,7 +52,8 @@ REAP = "core.reap"
 CANARY = "core.canary"
 RING = "core.ring"
 
-_LAST = 9  # the broker keeps a list per priority, 0 is taken first; kombu names this one QUEUE\x06\x169
+# The broker keeps a list per priority: `QUEUE` for 0, which is taken first, and `QUEUE\x06\x169` for 9.
+_FIRST, _LAST = 0, 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +149,18 @@ def get_app() -> Celery:
 
 def send_job(task_name: str, job_id: str, *, gives_way: bool = False) -> None:
     """Ring the doorbell: one message with the job's id; one that gives way is taken after all others."""
-    options = {"priority": _LAST} if gives_way else {}
-    get_app().send_task(task_name, args=[job_id], queue=QUEUES[Task(task_name)], retry=False, **options)
+    get_app().send_task(
+        task_name,
+        args=[job_id],
+        queue=QUEUES[Task(task_name)],
+        retry=False,
+        priority=_LAST if gives_way else _FIRST,
+    )
 
 
 def waiting_messages(client: Redis, queue: str) -> int:
     """Messages that wait in a queue of the broker, those that give way included."""
-    return int(cast("int", client.llen(queue))) + int(cast("int", client.llen(f"{queue}\x06\x16{_LAST}")))
+    return client.llen(queue) + client.llen(f"{queue}\x06\x16{_LAST}")
 
 
 @signals.worker_process_init.connect
