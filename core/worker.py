@@ -51,6 +51,9 @@ NEXT: dict[Task, Task] = {
 REAP = "core.reap"
 CANARY = "core.canary"
 RING = "core.ring"
+TOP_UP = "ingest.top_up"
+
+_TOP_UP_EVERY_S = 5.0  # a look at the open walks of `ingest/reprocessing.py`: one indexed query when idle
 
 # The broker keeps a list per priority: `QUEUE` for 0, which is taken first, and `QUEUE\x06\x169` for 9.
 _FIRST, _LAST = 0, 9
@@ -73,7 +76,9 @@ WORKERS: dict[str, WorkerSpec] = {
     "ingest": WorkerSpec(("ingest",), ("ingest.tasks",), "prefork"),
     "index": WorkerSpec(("index",), ("retrieval.tasks",), "solo"),
     "retrieval": WorkerSpec(("query",), ("retrieval.tasks",), "threads"),
-    "maintenance": WorkerSpec(("rebuild", "reap"), ("retrieval.tasks", "core.reaper"), "threads", beat=True),
+    "maintenance": WorkerSpec(
+        ("rebuild", "reap"), ("retrieval.tasks", "ingest.top_up", "core.reaper"), "threads", beat=True
+    ),
     "generation": WorkerSpec(("generate",), ("generation.tasks",), "threads"),
 }
 
@@ -107,6 +112,7 @@ def make_app() -> Celery:
             **{t.value: {"queue": q} for t, q in QUEUES.items()},
             REAP: {"queue": "reap"},
             RING: {"queue": "reap"},
+            TOP_UP: {"queue": "reap"},
         },
         broker_transport_options={
             "visibility_timeout": settings.worker.visibility_timeout_s,
@@ -129,6 +135,11 @@ def make_app() -> Celery:
                 "task": REAP,
                 "schedule": settings.worker.reap_interval_s,
                 "options": {"queue": "reap", "expires": settings.worker.reap_interval_s},
+            },
+            "top_up": {
+                "task": TOP_UP,
+                "schedule": _TOP_UP_EVERY_S,
+                "options": {"queue": "reap", "expires": _TOP_UP_EVERY_S},
             },
             "ring": {
                 "task": RING,

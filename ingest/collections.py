@@ -1,6 +1,9 @@
-"""Collections: create, list, get, rename, delete."""
+"""Collections: create, list, get, change, delete."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
@@ -13,21 +16,29 @@ from core.models import CollectionRow, DocumentRow
 from core.types import Scope
 from ingest import repository
 from ingest.names import title_of
+from ingest.recipe import changed_choices
 from ingest.removal import remove_document
 from ingest.values import Collection, Page
 
 
-def create_collection(session: Session, scope: Scope, *, name: str) -> Collection:
-    """Create a collection; its name is unique in the tenant.
+def create_collection(
+    session: Session, scope: Scope, *, name: str, parse: Mapping[str, Any] | None = None
+) -> Collection:
+    """Create a collection; its name is unique in the tenant. `parse` says how its documents are read.
 
     Raises:
         Conflict: the name is taken.
         Forbidden: the key is limited to given collections.
-        InvalidInput: the name is blank or too long.
+        InvalidInput: the name is blank or too long, or a choice is unknown or out of bounds.
     """
     if scope.collection_ids is not None:
         raise Forbidden("A key that is limited to collections cannot create one.")
-    row = CollectionRow(id=new_id("col"), tenant_id=scope.tenant_id, name=title_of(name, "collection name"))
+    row = CollectionRow(
+        id=new_id("col"),
+        tenant_id=scope.tenant_id,
+        name=title_of(name, "collection name"),
+        parse=changed_choices({}, parse or {}),
+    )
     try:
         with session.begin_nested():
             session.add(row)
@@ -50,15 +61,34 @@ def get_collection(session: Session, scope: Scope, *, collection: str) -> Collec
     return repository.collection_values(session, [repository.find_collection(session, scope, collection)])[0]
 
 
-def rename_collection(session: Session, scope: Scope, *, collection: str, name: str) -> Collection:
-    """Give it another name; raises `Conflict` when that is taken."""
+def patch_collection(
+    session: Session,
+    scope: Scope,
+    *,
+    collection: str,
+    name: str | None = None,
+    parse: Mapping[str, Any] | None = None,
+) -> Collection:
+    """Change what is given.
+
+    `parse` is merged into the present choices; one set to None is given back to the settings. Documents that
+    were read otherwise are outdated from then on, and served as they are until they are reprocessed.
+
+    Raises:
+        Conflict: the name is taken.
+        InvalidInput: a choice is unknown or out of bounds.
+    """
     row = repository.find_collection(session, scope, collection, lock=True)
-    wanted = title_of(name, "collection name")
-    try:
-        with session.begin_nested():
-            row.name = wanted
-    except IntegrityError as error:
-        raise Conflict(f"There is already a collection named {wanted!r}.", name=wanted) from error
+    if parse is not None:
+        row.parse = changed_choices(row.parse, parse)
+    if name is not None:
+        wanted = title_of(name, "collection name")
+        try:
+            with session.begin_nested():
+                row.name = wanted
+        except IntegrityError as error:
+            raise Conflict(f"There is already a collection named {wanted!r}.", name=wanted) from error
+    session.flush()
     return repository.collection_values(session, [row])[0]
 
 

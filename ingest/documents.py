@@ -18,6 +18,7 @@ from core.worker import Task
 from ingest import repository
 from ingest.blobs import BlobStore, StagedBlob
 from ingest.names import clean_metadata, clean_tags, display_name, title_of
+from ingest.recipe import changed_choices
 from ingest.removal import remove_document
 from ingest.values import Document, Page, Trust, Upload
 
@@ -105,27 +106,43 @@ def new_version(
     return Upload(_value(session, row), created=True)
 
 
-def reprocess(session: Session, scope: Scope, *, document_id: str) -> Document:
+def reprocess(
+    session: Session, scope: Scope, *, document_id: str, parse: Mapping[str, Any] | None = None
+) -> Document:
     """Walk the stored original through all stages again, as a new version beside the served one.
+
+    Args:
+        session: a write session.
+        scope: who asks.
+        document_id: the document.
+        parse: choices of this document from now on, above its collection's; one set to None is given back.
 
     Raises:
         Conflict: its work is still under way.
+        InvalidInput: an unknown choice, or a value out of bounds.
         NotFound: unknown, not visible or being deleted.
     """
     row = _changeable(session, scope, document_id)
-    if row.status in (DocumentStatus.QUEUED.value, DocumentStatus.PROCESSING.value):
+    if row.status not in repository.SETTLED:
         raise Conflict("The document is still being processed.", document_id=row.id)
-    last = _newest(session, row)
-    _begin_version(
-        session,
-        row,
-        row.latest_version + 1,
-        last.blob_hash,
-        last.size_bytes,
-        last.file_name,
-        last.declared_type,
-    )
+    if parse is not None:
+        row.parse = repository.stored_choices(changed_choices(repository.own_choices(row.parse), parse))
+    _begin_again(session, row)
     return _value(session, row)
+
+
+def begin_again(session: Session, document_id: str, *, walk: str) -> bool:
+    """The same for one document of a walk, giving way to fresh uploads; False when it is not settled."""
+    row = session.scalar(
+        select(DocumentRow)
+        .where(DocumentRow.id == document_id, DocumentRow.status.in_(repository.SETTLED))
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+    if row is None:
+        return False
+    _begin_again(session, row, walk)
+    return True
 
 
 def patch_document(
@@ -167,15 +184,22 @@ def list_documents(
     *,
     collection: str | None = None,
     status: DocumentStatus | None = None,
+    outdated: bool | None = None,
     cursor: str | None = None,
     limit: int = 50,
 ) -> Page[Document]:
-    """Documents of the scope, newest first; `collection` is an id or a name."""
+    """Documents of the scope, newest first; `collection` is an id or a name, None for no filter."""
     collection_id = None
     if collection is not None:
         collection_id = repository.find_collection(session, scope, collection).id
     rows = repository.documents_page(
-        session, scope, collection_id=collection_id, status=status, cursor=cursor, limit=limit + 1
+        session,
+        scope,
+        collection_id=collection_id,
+        status=status,
+        outdated=outdated,
+        cursor=cursor,
+        limit=limit + 1,
     )
     values = repository.document_values(session, rows[:limit])
     return Page(values, values[-1].id if len(rows) > limit else None)
@@ -209,6 +233,14 @@ def _newest(session: Session, row: DocumentRow) -> DocumentVersionRow:
     ).one()
 
 
+def _begin_again(session: Session, row: DocumentRow, walk: str = "") -> None:
+    last = _newest(session, row)
+    number = row.latest_version + 1
+    _begin_version(
+        session, row, number, last.blob_hash, last.size_bytes, last.file_name, last.declared_type, walk
+    )
+
+
 def _value(session: Session, row: DocumentRow) -> Document:
     return repository.document_values(session, [row])[0]
 
@@ -235,6 +267,7 @@ def _begin_version(
     size: int,
     file_name: str,
     declared_type: str,
+    walk: str = "",
 ) -> None:
     row.latest_version = version
     repository.add_version(
@@ -246,10 +279,10 @@ def _begin_version(
         file_name=file_name,
         declared_type=declared_type[:120],
     )
-    _queue(session, row)
+    _queue(session, row, attempt_key=walk, gives_way=bool(walk))
 
 
-def _queue(session: Session, row: DocumentRow, *, attempt_key: str = "") -> None:
+def _queue(session: Session, row: DocumentRow, *, attempt_key: str = "", gives_way: bool = False) -> None:
     row.status = DocumentStatus.QUEUED.value
     row.error_code = row.error_detail = None
     row.updated_at = utcnow()
@@ -262,4 +295,5 @@ def _queue(session: Session, row: DocumentRow, *, attempt_key: str = "") -> None
         subject_id=row.id,
         subject_version=row.latest_version,
         attempt_key=attempt_key,
+        gives_way=gives_way,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +59,7 @@ class NormalizedDocument:
     encoding_confidence: float | None = None
     warnings: list[dict[str, Any]] = field(default_factory=list)
     partial: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 def build(parsed: ParsedDocument) -> NormalizedDocument:
@@ -102,6 +104,7 @@ def build(parsed: ParsedDocument) -> NormalizedDocument:
         encoding_confidence=parsed.encoding_confidence,
         warnings=[w.as_json() for w in _warnings(parsed, text)],
         partial=parsed.partial,
+        properties=parsed.properties,
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, false, func, select, text, tuple_
+from sqlalchemy import ColumnElement, and_, exists, false, func, not_, or_, select, text, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -21,8 +22,10 @@ from core.models import (
     PassageRow,
 )
 from core.types import DocumentStatus, JobStatus, Lang, Passage, Scope, Span
+from ingest.recipe import Recipe
 from ingest.values import Collection, Counts, Document, Problem, Progress, Trust
 
+SETTLED = (DocumentStatus.READY.value, DocumentStatus.FAILED.value)
 OPEN_JOBS = (JobStatus.WAITING.value, JobStatus.RUNNING.value)
 
 
@@ -102,7 +105,10 @@ def collection_values(session: Session, rows: Sequence[CollectionRow]) -> tuple[
         .group_by(DocumentRow.collection_id)
     )
     counts = {collection_id: int(n) for collection_id, n in counted}
-    return tuple(Collection(r.id, r.name, counts.get(r.id, 0), r.created_at) for r in rows)
+    return tuple(
+        Collection(r.id, r.name, counts.get(r.id, 0), dict(r.parse), Recipe.of(r.parse).choices, r.created_at)
+        for r in rows
+    )
 
 
 # -- documents ---------------------------------------------------------------------------------
@@ -172,19 +178,78 @@ def find_version(session: Session, document: DocumentRow, version: int | None) -
     return row
 
 
+def own_choices(stored: str) -> dict[str, Any]:
+    """The choices of a document, as its row holds them."""
+    return json.loads(stored) if stored else {}
+
+
+def stored_choices(chosen: dict[str, Any]) -> str:
+    """The form in which a document's row holds its choices: equal choices are equal strings."""
+    return json.dumps(chosen, sort_keys=True) if chosen else ""
+
+
+def wanted_recipes(session: Session, rows: Sequence[DocumentRow]) -> dict[str, str]:
+    """Per document: the digest that a version made now would get."""
+    ids = {r.collection_id for r in rows}
+    chosen = dict(
+        session.execute(select(CollectionRow.id, CollectionRow.parse).where(CollectionRow.id.in_(ids))).all()
+    )
+    made: dict[tuple[str, str], str] = {}
+    for row in rows:
+        key = (row.collection_id, row.parse)
+        if key not in made:
+            made[key] = Recipe.of(chosen.get(row.collection_id, {}), own_choices(row.parse)).digest
+    return {row.id: made[row.collection_id, row.parse] for row in rows}
+
+
+def is_outdated(session: Session, within: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Settled documents of `within` whose newest version was made or tried with another recipe than today's.
+
+    Few different choices are in use at a time, so each is compared by its digest.
+    """
+    used = session.execute(
+        select(DocumentRow.collection_id, DocumentRow.parse, CollectionRow.parse)
+        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
+        .where(within)
+        .group_by(DocumentRow.collection_id, DocumentRow.parse, CollectionRow.parse)
+    ).all()
+    v = DocumentVersionRow
+    return or_(
+        false(),
+        *(
+            and_(
+                DocumentRow.collection_id == collection_id,
+                DocumentRow.parse == own,
+                DocumentRow.status.in_(SETTLED),
+                exists().where(
+                    v.document_id == DocumentRow.id,
+                    v.version == DocumentRow.latest_version,
+                    v.recipe != Recipe.of(shared, own_choices(own)).digest,
+                ),
+            )
+            for collection_id, own, shared in used
+        ),
+    )
+
+
 def documents_page(
     session: Session,
     scope: Scope,
     *,
     collection_id: str | None,
     status: DocumentStatus | None,
+    outdated: bool | None,
     cursor: str | None,
     limit: int,
 ) -> list[DocumentRow]:
     """Up to `limit` documents before `cursor`, newest first."""
-    query = select(DocumentRow).where(in_scope(scope, DocumentRow.tenant_id, DocumentRow.collection_id))
+    within = in_scope(scope, DocumentRow.tenant_id, DocumentRow.collection_id)
     if collection_id is not None:
-        query = query.where(DocumentRow.collection_id == collection_id)
+        within = and_(within, DocumentRow.collection_id == collection_id)
+    query = select(DocumentRow).where(within)
+    if outdated is not None:
+        wrong = is_outdated(session, within)
+        query = query.where(wrong if outdated else not_(wrong))
     if status is not None:
         query = query.where(DocumentRow.status == status.value)
     if cursor is not None:
@@ -201,7 +266,8 @@ def document_values(session: Session, rows: Sequence[DocumentRow]) -> tuple[Docu
     v = DocumentVersionRow
     columns = (
         v.document_id, v.media_type, v.declared_type, v.size_bytes, v.encoding, v.encoding_confidence,
-        v.title, v.lang, v.pages, v.warnings, v.passage_count,
+        v.title, v.lang, v.pages, v.warnings, v.passage_count, v.properties, v.parse, v.parser_version,
+        v.recipe,
     )  # fmt: skip
     versions = {
         r.document_id: r
@@ -209,7 +275,11 @@ def document_values(session: Session, rows: Sequence[DocumentRow]) -> tuple[Docu
     }
     jobs = _present_jobs(session, keys)
     counts = _mention_counts(session, keys)
-    return tuple(_document_value(r, versions[r.id], jobs.get(r.id), counts.get(r.id, (0, 0))) for r in rows)
+    wanted = wanted_recipes(session, rows)
+    return tuple(
+        _document_value(r, versions[r.id], jobs.get(r.id), counts.get(r.id, (0, 0)), wanted[r.id])
+        for r in rows
+    )
 
 
 def _present_jobs(session: Session, keys: Sequence[tuple[str, int]]) -> dict[str, JobRow]:
@@ -234,7 +304,9 @@ def _mention_counts(session: Session, keys: Sequence[tuple[str, int]]) -> dict[s
     return {document_id: (int(mentions), int(entities)) for document_id, mentions, entities in rows}
 
 
-def _document_value(row: DocumentRow, version: Any, job: JobRow | None, counts: tuple[int, int]) -> Document:
+def _document_value(
+    row: DocumentRow, version: Any, job: JobRow | None, counts: tuple[int, int], wanted: str
+) -> Document:
     status = DocumentStatus(row.status)
     if status is DocumentStatus.READY:
         job = None
@@ -267,6 +339,10 @@ def _document_value(row: DocumentRow, version: Any, job: JobRow | None, counts: 
         tags=tuple(row.tags),
         trust=Trust(row.trust),
         metadata=dict(row.meta),
+        properties=dict(version.properties),
+        parse=dict(version.parse),
+        parser_version=version.parser_version,
+        outdated=row.status in SETTLED and version.recipe != wanted,
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
@@ -339,26 +415,31 @@ def passages_of(
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """Where a version's bytes are and what the client called them."""
+    """Where a version's bytes are, what the client called them, and how to read them today."""
 
     blob_hash: str
     file_name: str
     declared_type: str
+    recipe: Recipe
 
 
 def original_of(session: Session, document_id: str, version: int) -> Original | None:
     """The original of a version, or None when the document is gone or being deleted."""
     v = DocumentVersionRow
     found = session.execute(
-        select(v.blob_hash, v.file_name, v.declared_type)
+        select(v.blob_hash, v.file_name, v.declared_type, CollectionRow.parse, DocumentRow.parse)
         .join(DocumentRow, DocumentRow.id == v.document_id)
+        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
         .where(
             v.document_id == document_id,
             v.version == version,
             DocumentRow.status != DocumentStatus.DELETING.value,
         )
     ).one_or_none()
-    return None if found is None else Original(*found)
+    if found is None:
+        return None
+    blob_hash, file_name, declared_type, of_collection, of_document = found
+    return Original(blob_hash, file_name, declared_type, Recipe.of(of_collection, own_choices(of_document)))
 
 
 def passages_to_link(

@@ -7,6 +7,7 @@ the functions, in the pool's child.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy.orm import Session
+
+    from ingest.normalize import NormalizedDocument
+    from ingest.repository import Original
+    from ingest.split import PassageDraft
 
 __all__ = ["disambiguate", "normalize", "purge", "recycle"]
 
@@ -54,30 +59,40 @@ def purge(job_id: str) -> None:
 
 
 def _normalize(run: JobRun) -> None:
-    from ingest.normalize import build
-    from ingest.sandbox import parse_in_sandbox
-    from ingest.split import split
-    from ingest.tokens import tokenizer_counter
-
-    settings = get_settings()
     with run.db.read() as session:
         original = repository.original_of(session, run.subject_id, run.subject_version)
     if original is None:  # deleted meanwhile
         return
-    path = BlobStore.of(settings).existing(original.blob_hash)
-    document = build(parse_in_sandbox(path, original.file_name, original.declared_type))
-    drafts = split(
-        document,
-        tokenizer_counter(pack_path(settings.packs.encoder)),
-        settings.ingest.passage_tokens,
-        settings.ingest.passage_max_tokens,
-    )
-    if not drafts:
-        raise DocumentRejected("empty", "The document holds no text to search; upload one with content.")
+    try:
+        document, drafts = _read(original)
+    except DocumentRejected:
+        with run.db.write() as session:
+            writing.write_attempt(session, run.subject_id, run.subject_version, original.recipe)
+        raise
     run.progress(len(drafts), len(drafts))
     with run.finish() as session:
-        if writing.write_normalized(session, run.subject_id, run.subject_version, document, drafts):
+        if writing.write_normalized(
+            session, run.subject_id, run.subject_version, document, drafts, original.recipe
+        ):
             _start_next(session, run)
+
+
+def _read(original: Original) -> tuple[NormalizedDocument, list[PassageDraft]]:
+    """Raises `DocumentRejected`, with what its owner can do."""
+    from ingest.normalize import build
+    from ingest.sandbox import options_of, parse_in_sandbox
+    from ingest.split import split
+    from ingest.tokens import tokenizer_counter
+
+    settings, recipe = get_settings(), original.recipe
+    options = replace(options_of(settings.ingest), ocr=recipe.ocr, keep_hidden=recipe.keep_hidden)
+    path = BlobStore.of(settings).existing(original.blob_hash)
+    document = build(parse_in_sandbox(path, original.file_name, original.declared_type, options))
+    counter = tokenizer_counter(pack_path(recipe.encoder))
+    drafts = split(document, counter, recipe.passage_tokens, recipe.passage_max_tokens)
+    if not drafts:
+        raise DocumentRejected("empty", "The document holds no text to search; upload one with content.")
+    return document, drafts
 
 
 # -- disambiguate ------------------------------------------------------------------------------

@@ -31,11 +31,18 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A named set of documents. `documents` counts those not being deleted."""
+    """A named set of documents.
+
+    Attributes:
+        documents: those not being deleted.
+        parse: choices of its own; parse_in_force: with the settings where it has none.
+    """
 
     id: str
     name: str
     documents: int
+    parse: dict[str, Any]
+    parse_in_force: dict[str, Any]
     created_at: datetime
 
 
@@ -71,8 +78,12 @@ class Document:
     Attributes:
         stage: the stage that runs, waits or failed (`normalize`, `disambiguate`, `index`, `unindex` or
             `purge`); None when nothing is left to do.
+        status, error: of the newest version; a failed one leaves `live_version` served.
         version: the newest version; live_version: the one that is served, None until one is indexed.
         media_type, size_bytes, encoding, title, lang, pages, warnings: of the newest version.
+        properties: what the newest version says of itself (author, dates …).
+        parse, parser_version: what the newest version was made, or tried, with; empty until its work began.
+        outdated: today it would be made with other choices or parsers.
     """
 
     id: str
@@ -96,6 +107,10 @@ class Document:
     tags: tuple[str, ...]
     trust: Trust
     metadata: dict[str, Any]
+    properties: dict[str, str]
+    parse: dict[str, Any]
+    parser_version: str
+    outdated: bool
     created_at: datetime
     updated_at: datetime
 

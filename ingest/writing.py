@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, exists, insert, select
@@ -19,7 +19,9 @@ from core.models import (
 )
 from core.types import DocumentStatus, LinkedMention
 from ingest.blobs import BlobStore
+from ingest.clean import clean
 from ingest.collections import delete_row_if_empty
+from ingest.recipe import Recipe, parser_version
 from ingest.removal import erase_from_answers
 from ingest.repository import lock_blobs
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from ingest.split import PassageDraft
 
 GROWN = "corpus"  # provenance of entities that documents brought, not people
+PROPERTIES = ("author", "created", "modified", "published", "description", "language")
+_PROPERTY_MAX = 2000
 _INSERT_ROWS = 1000
 
 
@@ -37,6 +41,7 @@ def write_normalized(
     version: int,
     document: NormalizedDocument,
     drafts: Sequence[PassageDraft],
+    recipe: Recipe,
 ) -> bool:
     """Replace a version's text, map and passages; False when the document is gone or being deleted."""
     row = _present(session, document_id)
@@ -54,6 +59,8 @@ def write_normalized(
     stored.pages = document.pages
     stored.warnings = document.warnings
     stored.passage_count = len(drafts)
+    stored.properties = _properties(document.properties)
+    _note_recipe(stored, recipe)
     session.flush()
     session.execute(
         delete(PassageRow).where(PassageRow.document_id == document_id, PassageRow.version == version)
@@ -77,6 +84,24 @@ def write_normalized(
     for at in range(0, len(rows), _INSERT_ROWS):
         session.execute(insert(PassageRow), rows[at : at + _INSERT_ROWS])
     return True
+
+
+def write_attempt(session: Session, document_id: str, version: int, recipe: Recipe) -> None:
+    """Note the recipe that a version could not be made with, so that it is tried again once that changes."""
+    stored = session.get(DocumentVersionRow, (document_id, version))
+    if stored is not None:
+        _note_recipe(stored, recipe)
+
+
+def _note_recipe(stored: DocumentVersionRow, recipe: Recipe) -> None:
+    stored.parse = recipe.choices
+    stored.parser_version = parser_version()
+    stored.recipe = recipe.digest
+
+
+def _properties(given: Mapping[str, str]) -> dict[str, str]:
+    cleaned = {name: clean(str(given.get(name, "")))[:_PROPERTY_MAX] for name in PROPERTIES}
+    return {name: value for name, value in cleaned.items() if value}
 
 
 def write_mentions(session: Session, document_id: str, version: int, linked: Sequence[LinkedMention]) -> bool:

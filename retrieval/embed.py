@@ -12,6 +12,7 @@ from ingest.split import encoder_text
 from retrieval import index_repository as repository
 
 BATCH = 64  # passages per commit: 1–2 s of encoding on two cores
+_STORED = 500  # copied vectors per commit
 Encode = Callable[[Sequence[str]], "np.typing.NDArray[np.float32]"]
 Progress = Callable[[int, int], None]
 
@@ -52,6 +53,30 @@ def embed_missing(
     if failed and len(failed) == len(ids):
         raise PermanentError(f"The encoder {model} gave no usable vector for any of {len(ids)} passages.")
     return failed
+
+
+def reuse_vectors(db: Database, document_id: str, ids: Sequence[int], model: str) -> int:
+    """Give passages of a new version the vectors of those of other versions that read the same.
+
+    Args:
+        db: one reading and one writing transaction.
+        document_id: their document.
+        ids: passages of the new version.
+        model: identity of the encoder.
+
+    Returns:
+        How many need no encoding any more.
+    """
+    with db.read() as session:
+        known = repository.vectors_by_text(session, document_id, ids, model)
+        if not known:
+            return 0
+        missing = repository.passages_without_vector(session, ids, model)
+    same = [(p.id, known[text]) for p in missing if (text := encoder_text(p.heading_path, p.text)) in known]
+    for start in range(0, len(same), _STORED):
+        with db.write() as session:
+            repository.store_vectors(session, model, same[start : start + _STORED])
+    return len(same)
 
 
 def to_bytes(vector: np.typing.NDArray[np.float32]) -> bytes:

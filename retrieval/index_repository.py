@@ -20,11 +20,15 @@ from core.models import (
     DocumentVersionRow,
     EvidenceRow,
     IndexLogRow,
+    NearDuplicateRow,
     PassageRow,
     PassageVectorRow,
     QueryRow,
+    SignatureBandRow,
+    SignatureRow,
 )
 from core.types import DocumentStatus, Scope
+from ingest.split import encoder_text
 from retrieval.lexical import LexicalDocument
 from retrieval.tier_repository import TierState as TierState
 from retrieval.tier_repository import set_refused as set_refused
@@ -203,6 +207,17 @@ def passages_without_vector(session: Session, ids: Sequence[int], model: str) ->
     return found
 
 
+def vectors_by_text(session: Session, document_id: str, ids: Sequence[int], model: str) -> dict[str, bytes]:
+    """Vectors of the document's passages other than `ids`, by what the encoder was given for them."""
+    own = set(ids)
+    rows = session.execute(
+        select(PassageRow.id, PassageRow.heading_path, PassageRow.text, PassageVectorRow.vector)
+        .join(PassageVectorRow, PassageVectorRow.passage_id == PassageRow.id)
+        .where(PassageRow.document_id == document_id, PassageVectorRow.model == model)
+    )
+    return {encoder_text(path, text): vector for i, path, text, vector in rows if i not in own}
+
+
 def store_vectors(session: Session, model: str, vectors: Sequence[tuple[int, bytes]]) -> None:
     """Insert vectors; one that is stored already, or whose passage is gone, is left alone."""
     if not vectors:
@@ -256,6 +271,7 @@ def make_live(session: Session, document_id: str, version: int, warnings: Sequen
             _mark_stale(session, document_id, version)
         document.live_version = version
         _drop_passages(session, document_id, PassageRow.version < version)
+        _drop_texts(session, document_id, version)
         if document.latest_version == version:
             document.status = DocumentStatus.READY.value
             document.error_code = document.error_detail = None
@@ -267,6 +283,30 @@ def make_live(session: Session, document_id: str, version: int, warnings: Sequen
 def _drop_passages(session: Session, document_id: str, which: Any) -> None:
     """Vectors and mentions go with their passage (ON DELETE CASCADE)."""
     session.execute(delete(PassageRow).where(PassageRow.document_id == document_id, which))
+
+
+def _drop_texts(session: Session, document_id: str, version: int) -> None:
+    """Earlier versions keep their originals; their texts stay only where an answer quotes from them."""
+    v = DocumentVersionRow
+    cited = exists().where(EvidenceRow.document_id == v.document_id, EvidenceRow.version == v.version)
+    earlier = (v.document_id == document_id, v.version < version)
+    session.execute(
+        update(v)
+        .where(*earlier, v.text.is_not(None), ~cited)
+        .values(text=None, offset_map=None, outline=[])
+        .execution_options(synchronize_session=False)
+    )
+    for table in (SignatureRow, SignatureBandRow):
+        session.execute(delete(table).where(table.document_id == document_id, table.version < version))
+    near = NearDuplicateRow
+    session.execute(
+        delete(near).where(
+            or_(
+                and_(near.document_id == document_id, near.version < version),
+                and_(near.other_id == document_id, near.other_version < version),
+            )
+        )
+    )
 
 
 def _mark_stale(session: Session, document_id: str, version: int) -> None:

@@ -99,7 +99,7 @@ def _warm_up(db: Database) -> None:
 def index_version(run: JobRun) -> None:
     """Encode, append to the log, publish, go live; a no-op when the document is gone."""
     from ingest.encode import encode_passages
-    from retrieval.embed import embed_missing
+    from retrieval.embed import embed_missing, reuse_vectors
     from retrieval.writer import index_writer
 
     document_id, version = run.subject_id, run.subject_version
@@ -110,6 +110,7 @@ def index_version(run: JobRun) -> None:
     if not ids:
         raise DocumentRejected("empty", "The document holds no text to search; upload one with content.")
     space = _own_space()
+    reuse_vectors(run.db, document_id, ids, space.model)
     failed = embed_missing(run.db, ids, space.model, encode_passages, run.progress)
     warnings = [{"code": "passages_without_vector", "passage_ids": failed}] if failed else []
     with index_writer(run.db, space) as writer:

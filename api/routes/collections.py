@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
 
 from api import audit
 from api.deps import Admin, Cursor, Db, Limit, Reader
 from api.paging import decode_cursor, encode_cursor
 from api.schemas.common import JsonObject, Listed, PathId
-from api.schemas.documents import CollectionOut, CollectionPatch, NewCollection
+from api.schemas.documents import (
+    CollectionOut,
+    CollectionPatch,
+    CollectionReprocess,
+    NewCollection,
+    ReprocessOut,
+    given_choices,
+)
 from generation import service as answers
 from generation.values import PolicyView
 from ingest import service as ingest
@@ -20,7 +27,7 @@ router = APIRouter(prefix="/v1/collections", tags=["collections"])
 def create_collection(body: NewCollection, scope: Admin, db: Db) -> CollectionOut:
     """Make a collection, with its citation policy if one is given."""
     with db.write() as session:
-        made = ingest.create_collection(session, scope, name=body.name)
+        made = ingest.create_collection(session, scope, name=body.name, parse=given_choices(body.parse))
         if body.policy is not None:
             answers.put_policy(session, scope, made.id, body.policy)
         audit.record(session, scope, "collection.create", made.id, name=made.name)
@@ -46,12 +53,16 @@ def get_collection(collection: PathId, scope: Reader, db: Db) -> CollectionOut:
 
 
 @router.patch("/{collection}")
-def rename_collection(collection: PathId, body: CollectionPatch, scope: Admin, db: Db) -> CollectionOut:
-    """Give it another name."""
+def patch_collection(collection: PathId, body: CollectionPatch, scope: Admin, db: Db) -> CollectionOut:
+    """Change its name or how its documents are read; those read otherwise are outdated from then on."""
     with db.write() as session:
-        renamed = ingest.rename_collection(session, scope, collection=collection, name=body.name)
-        audit.record(session, scope, "collection.rename", renamed.id, name=renamed.name)
-    return CollectionOut.of(renamed)
+        changed = ingest.patch_collection(
+            session, scope, collection=collection, name=body.name, parse=given_choices(body.parse)
+        )
+        audit.record(
+            session, scope, "collection.patch", changed.id, fields=sorted(body.model_dump(exclude_unset=True))
+        )
+    return CollectionOut.of(changed)
 
 
 @router.delete("/{collection}", status_code=202)
@@ -62,6 +73,34 @@ def delete_collection(collection: PathId, scope: Admin, db: Db) -> CollectionOut
         ingest.delete_collection(session, scope, collection=doomed.id)
         audit.record(session, scope, "collection.delete", doomed.id, name=doomed.name)
     return CollectionOut.of(doomed)
+
+
+@router.post("/{collection}/reprocess", status_code=202)
+def reprocess_collection(
+    collection: PathId, body: CollectionReprocess, response: Response, scope: Admin, db: Db
+) -> ReprocessOut:
+    """Make new versions of its documents from their originals, behind fresh uploads and without downtime.
+
+    202: begun; 200: the same walk is under way already.
+    """
+    with db.write() as session:
+        walk, created = ingest.start_reprocess(session, scope, collection=collection, only=body.only)
+        if created:
+            audit.record(
+                session, scope, "collection.reprocess", walk.collection_id, id=walk.id, only=walk.only.value
+            )
+    out = ReprocessOut.of(walk)
+    response.status_code = 202 if created else 200
+    response.headers["Location"] = out.status_url
+    return out
+
+
+@router.get("/{collection}/reprocess")
+def list_reprocesses(collection: PathId, scope: Reader, db: Db) -> Listed[ReprocessOut]:
+    """The latest walks over the collection, newest first."""
+    with db.read() as session:
+        walks = ingest.list_reprocesses(session, scope, collection=collection)
+    return Listed(items=[ReprocessOut.of(w) for w in walks], next_cursor=None)
 
 
 @router.get("/{collection}/policy")

@@ -17,7 +17,7 @@ from api.deps import AppSettings, Cursor, Db, Limit, Reader, Writer, in_write
 from api.downloads import SOURCE_CSP, attachment
 from api.paging import decode_cursor, encode_cursor
 from api.schemas.common import Listed, PathId, clean_json
-from api.schemas.documents import DocumentOut, DocumentPatch, PassageOut
+from api.schemas.documents import DocumentOut, DocumentPatch, DocumentReprocess, PassageOut, given_choices
 from api.uploads import Upload as Received
 from api.uploads import read_upload
 from core.errors import InvalidInput
@@ -112,6 +112,9 @@ def list_documents(
     db: Db,
     collection: Annotated[str | None, Query(max_length=200, description="id or name")] = None,
     status: DocumentStatus | None = None,
+    outdated: Annotated[
+        bool | None, Query(description="read with other choices or parsers than today")
+    ] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Listed[DocumentOut]:
@@ -122,6 +125,7 @@ def list_documents(
             scope,
             collection=collection,
             status=status,
+            outdated=outdated,
             cursor=decode_cursor(cursor) or None,
             limit=limit,
         )
@@ -206,10 +210,13 @@ def delete_document(document_id: PathId, scope: Writer, db: Db) -> DocumentOut:
 
 
 @router.post("/{document_id}/reprocess", status_code=202)
-def reprocess_document(document_id: PathId, scope: Writer, db: Db) -> DocumentOut:
-    """Walk the stored original through all stages again."""
+def reprocess_document(
+    document_id: PathId, scope: Writer, db: Db, body: DocumentReprocess | None = None
+) -> DocumentOut:
+    """Walk the stored original through all stages again, with other choices if some are given."""
+    choices = given_choices(body.parse) if body else None
     with db.write() as session:
-        document = ingest.reprocess(session, scope, document_id=document_id)
+        document = ingest.reprocess(session, scope, document_id=document_id, parse=choices)
         audit.record(session, scope, "document.reprocess", document.id, version=document.version)
     return DocumentOut.of(document)
 

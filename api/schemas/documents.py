@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from api.schemas.common import Body, JsonObject, Name, Text
 from core.types import DocumentStatus, SourcePlace
+from ingest.service import Only, ParseChoices, Reprocess, WalkStatus
 from ingest.values import Collection, Counts, Document, PlacedPassage, Problem, Progress, Trust
 
 Tags = Annotated[list[Annotated[Text, Field(max_length=200)]], Field(max_length=200)]
@@ -21,12 +22,53 @@ class NewCollection(Body):
 
     name: Name
     policy: JsonObject | None = Field(None, description="citation policy, see the policy door")
+    parse: ParseChoices | None = Field(None, description="how its documents are read")
 
 
 class CollectionPatch(Body):
-    """Another name."""
+    """What may change. A parse choice set to null is given back to the settings."""
 
-    name: Name
+    name: Name | None = None
+    parse: ParseChoices | None = None
+
+
+class DocumentReprocess(Body):
+    """How this document is read from now on, above its collection's choices."""
+
+    parse: ParseChoices | None = None
+
+
+class CollectionReprocess(Body):
+    """Which documents of the collection are made anew from their originals."""
+
+    only: Only = Only.OUTDATED
+
+
+class ReprocessOut(BaseModel):
+    """A walk over a collection's documents and how far it is."""
+
+    id: str
+    collection_id: str
+    only: Only
+    status: WalkStatus
+    total: int = Field(description="documents wanted when it began")
+    queued: int = Field(description="given to the workers so far")
+    done: int = Field(description="new version served")
+    failed: int = Field(description="new version not possible; the old one is served")
+    skipped: int = Field(description="deleted, in work or up to date when their turn came")
+    created_at: datetime
+    finished_at: datetime | None
+    status_url: str
+
+    @classmethod
+    def of(cls, walk: Reprocess) -> ReprocessOut:
+        """From the service's value."""
+        return cls.model_validate({**asdict(walk), "status_url": f"/v1/reprocesses/{walk.id}"})
+
+
+def given_choices(choices: ParseChoices | None) -> dict[str, Any] | None:
+    """The choices that a body names, null ones included."""
+    return None if choices is None else choices.model_dump(mode="json", exclude_unset=True)
 
 
 class CollectionOut(BaseModel):
@@ -35,6 +77,8 @@ class CollectionOut(BaseModel):
     id: str
     name: str
     documents: int
+    parse: dict[str, Any] = Field(description="choices of its own")
+    parse_in_force: dict[str, Any] = Field(description="with the settings where it has none")
     created_at: datetime
 
     @classmethod
@@ -61,8 +105,10 @@ class DocumentOut(BaseModel):
     status: DocumentStatus
     stage: str | None = Field(description="stage that runs, waits or failed; null when nothing is left to do")
     progress: Progress
-    error: Problem | None
-    version: int
+    error: Problem | None = Field(
+        description="why the newest version failed, or why its last attempt did; the live version is served"
+    )
+    version: int = Field(description="the newest version, which status, stage and progress speak of")
     live_version: int | None = Field(description="the version that is served")
     media_type: str
     size_bytes: int
@@ -76,6 +122,12 @@ class DocumentOut(BaseModel):
     tags: list[str]
     trust: Trust
     metadata: dict[str, Any]
+    properties: dict[str, str] = Field(
+        description="the file's own author, created, modified, published, description, language"
+    )
+    parse: dict[str, Any] = Field(description="choices that the newest version was made with")
+    parser_version: str
+    outdated: bool = Field(description="today it would be read with other choices or parsers")
     created_at: datetime
     updated_at: datetime
     status_url: str

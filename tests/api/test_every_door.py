@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from api.app import create_app, doors
 from core.db import get_database
 from core.ids import new_id
-from core.models import BuildRow, DocumentRow, DocumentVersionRow, EntityRow, PassageRow
+from core.models import BuildRow, DocumentRow, DocumentVersionRow, EntityRow, PassageRow, ReprocessRow
 from core.settings import Settings
 from tests.api.conftest import client_of, signed_in
 
@@ -21,7 +21,8 @@ OPEN = {"/healthz", "/readyz"}
 BODIES: dict[str, dict[str, Any]] = {
     "make_key": {"name": "k"},
     "create_collection": {"name": "another"},
-    "rename_collection": {"name": "renamed"},
+    "patch_collection": {"name": "renamed", "parse": {"keep_hidden": True}},
+    "reprocess_collection": {"only": "failed"},
     "put_policy": {},
     "patch_document": {"tags": ["a"]},
     "patch_entity": {"description": "d"},
@@ -91,11 +92,17 @@ def owned(client: TestClient, app: FastAPI) -> Owned:
     key = client.post("/v1/admin/keys", json={"name": "to revoke"}).json()
     body = {"question": "how much?", "collection": "ours"}
     query = admin.post("/v1/queries", json=body).json()["id"]
-    build = new_id("bld")
+    build, walk = new_id("bld"), new_id("rep")
     with get_database().write() as session:
         for entity in entities:
             session.add(EntityRow(id=entity, tenant_id=tenant, type="org", name=entity))
         session.add(BuildRow(id=build, tier="hot", created_by="test", status="published"))
+        session.add(
+            ReprocessRow(
+                id=walk, tenant_id=tenant, collection_id=collection["id"], only="all", status="done",
+                until=document, created_by="test",
+            )
+        )  # fmt: skip
     ids = {
         "collection": collection["id"],
         "collection_name": "ours",
@@ -105,6 +112,7 @@ def owned(client: TestClient, app: FastAPI) -> Owned:
         "other_entity": entities[1],
         "key_id": key["id"],
         "build_id": build,
+        "reprocess_id": walk,
         "job_id": client.get("/v1/admin/jobs").json()["items"][0]["id"],
         "tier": "hot",
     }

@@ -483,7 +483,9 @@ def test_a_foreign_scope_sees_and_changes_nothing(sqlite_database: Database, sco
             (service.new_version, by_document | {"blob": stage("new")}),
             (service.get_collection, {"collection": collection_id}),
             (service.get_collection, {"collection": "Handbook"}),
-            (service.rename_collection, {"collection": collection_id, "name": "x"}),
+            (service.patch_collection, {"collection": collection_id, "name": "x"}),
+            (service.start_reprocess, {"collection": collection_id, "only": service.Only.ALL}),
+            (service.list_reprocesses, {"collection": collection_id}),
             (service.delete_collection, {"collection": collection_id}),
             (service.register_upload, {"collection": collection_id, "blob": stage("z"), "file_name": "z"}),
         ):
@@ -503,8 +505,8 @@ def test_collection_names_are_unique_in_a_tenant_only(database: Database) -> Non
         service.create_collection(session, STRANGER, name="Handbook")
         other = service.create_collection(session, SCOPE, name="手册")
         with pytest.raises(Conflict):
-            service.rename_collection(session, SCOPE, collection=other.id, name="Handbook")
-        assert service.rename_collection(session, SCOPE, collection="手册", name="指南").name == "指南"
+            service.patch_collection(session, SCOPE, collection=other.id, name="Handbook")
+        assert service.patch_collection(session, SCOPE, collection="手册", name="指南").name == "指南"
         with pytest.raises(Forbidden):
             service.create_collection(session, SCOPE.narrowed((other.id,)), name="third")
 

@@ -215,6 +215,61 @@ def test_a_new_version_replaces_the_old_and_marks_its_answers_stale(
     assert len(ids) == 1
 
 
+def test_passages_that_a_new_version_keeps_are_not_encoded_again(
+    db: Database, reader: IndexReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ingest.encode
+
+    texts = [f"Gate number {n} opens at dawn." for n in range(5)]
+    put(db, "d1", texts)
+    do(db, Task.INDEX, index_version, "d1")
+    with db.read() as session:
+        before = [v.vector for v in session.query(PassageVectorRow).order_by(PassageVectorRow.passage_id)]
+    encode, seen = ingest.encode.encode_passages, []
+
+    def counted(given, progress=None):
+        seen.extend(given)
+        return encode(given, progress)
+
+    monkeypatch.setattr(ingest.encode, "encode_passages", counted)
+    put(db, "d1", [*texts[:3], "Gate number nine stays shut.", texts[4]], version=2)
+    job = do(db, Task.INDEX, index_version, "d1", version=2)
+    assert (job.status, job.progress_done, job.progress_total) == ("done", 5, 5)
+    assert seen == ["Gate number nine stays shut."]
+    with db.read() as session:
+        after = [v.vector for v in session.query(PassageVectorRow).order_by(PassageVectorRow.passage_id)]
+    assert [*after[:3], after[4]] == [*before[:3], before[4]]
+    assert after[3] != before[3]
+    put(db, "d1", [*texts[:3], "Gate number nine stays shut.", texts[4]], version=3)
+    do(db, Task.INDEX, index_version, "d1", version=3)
+    assert len(seen) == 1  # nothing changed, nothing was encoded
+    dense, lexical = found(reader, "Gate number nine stays shut")
+    assert dense[0] == lexical[0]
+    assert len(dense) == 5
+
+
+@pytest.mark.parametrize("cited", [True, False])
+def test_the_text_of_an_earlier_version_stays_only_where_an_answer_quotes_it(
+    db: Database, cited: bool
+) -> None:
+    put(db, "d1", LIGHTHOUSE)
+    with db.write() as session:
+        session.get_one(DocumentVersionRow, ("d1", 1)).text = LIGHTHOUSE[0]
+        if cited:
+            session.add(QueryRow(id="q1", tenant_id="t1", principal="k", collection_ids=["c1"], question="?"))
+            session.flush()
+            session.add(
+                EvidenceRow(query_id="q1", marker=1, passage_id=1, document_id="d1", version=1, score=1.0)
+            )
+    do(db, Task.INDEX, index_version, "d1")
+    put(db, "d1", ["The red lighthouse of Skerry stands on a pier."], version=2)
+    do(db, Task.INDEX, index_version, "d1", version=2)
+    with db.read() as session:
+        old = session.get_one(DocumentVersionRow, ("d1", 1))
+        assert (old.text is not None) == cited
+        assert old.blob_hash == "0"
+
+
 def test_unindex_takes_the_document_out_of_both_routes_and_adds_the_purge(
     db: Database, reader: IndexReader
 ) -> None:
