@@ -8,7 +8,7 @@ from importlib import import_module
 
 from core.errors import DocumentRejected
 from ingest.parse import formats
-from ingest.parse.formats import DOCX, EML, EPUB, HTML, MARKDOWN, MHTML, PDF, TEXT
+from ingest.parse.formats import DOCX, EML, EPUB, HTML, MARKDOWN, MHTML, PDF, SRT, TEXT, VTT
 from ingest.parse.model import ParsedDocument, ParseOptions
 from ingest.parse.sniff import sniff
 
@@ -24,6 +24,8 @@ _PARSERS: dict[str, tuple[str, str]] = {
     EPUB: ("epub", "parse_epub"),
     EML: ("eml", "parse_eml"),
     MHTML: ("mhtml", "parse_mhtml"),
+    SRT: ("subtitles", "parse_subtitles"),
+    VTT: ("subtitles", "parse_subtitles"),
     "text/csv": ("delimited", "parse_delimited"),
     "text/tab-separated-values": ("delimited", "parse_delimited"),
     "application/json": ("json_text", "parse_json"),
