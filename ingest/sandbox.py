@@ -1,8 +1,8 @@
 """Parsing in a process of its own, so that a hostile or huge file cannot take a worker down.
 
-The child is `python -m ingest.sandbox`: a plain subprocess, because prefork workers are daemonic and may not
-have `multiprocessing` children. It stays warm between documents, has its address space capped, and is killed
-when a document takes too long.
+The child is `python -m ingest.sandbox_child`: a plain subprocess, because prefork workers are daemonic and
+may not have `multiprocessing` children. It stays warm between documents, has its address space capped, and is
+killed and replaced when a document takes too long, needs too much memory or is not wanted any more.
 """
 
 from __future__ import annotations
@@ -10,23 +10,28 @@ from __future__ import annotations
 import os
 import pickle
 import selectors
-import struct
+import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from core.errors import DocumentRejected, TransientError
 from core.settings import IngestSettings, get_settings
 from ingest.parse.model import Limits, OcrMode, ParsedDocument, ParseOptions
+from ingest.parse.progress import PagesRead
+from ingest.sandbox_child import HEADER
 
-_HEADER = struct.Struct("<Q")
 # Reused this often at most: pdfium and lxml keep memory that their documents no longer need.
 _DOCUMENTS_PER_CHILD = 200
-_OUT_OF_MEMORY = "out_of_memory"
-_MEMORY_POLL_S = 0.1
+_POLL_S = 0.1
+_WATCH_S = 1.0
+
+Watch = Callable[[PagesRead | None], None]
+"""Told about once a second how far the reading is (None: not known); what it raises ends the reading."""
 
 
 def options_of(settings: IngestSettings) -> ParseOptions:
@@ -34,7 +39,12 @@ def options_of(settings: IngestSettings) -> ParseOptions:
     limits = Limits(
         settings.max_chars, settings.max_inflated_bytes, settings.max_inflation_ratio, settings.max_members
     )
-    return ParseOptions(limits, OcrMode(settings.ocr), settings.ocr_max_pages, settings.keep_hidden_text)
+    return ParseOptions(
+        limits=limits,
+        ocr=OcrMode(settings.ocr),
+        ocr_max_pages=settings.ocr_max_pages,
+        keep_hidden=settings.keep_hidden_text,
+    )
 
 
 class ParseSandbox:
@@ -48,7 +58,12 @@ class ParseSandbox:
         self._lock = threading.Lock()
 
     def parse(
-        self, path: Path, file_name: str, declared_type: str = "", options: ParseOptions | None = None
+        self,
+        path: Path,
+        file_name: str,
+        declared_type: str = "",
+        options: ParseOptions | None = None,
+        watch: Watch | None = None,
     ) -> ParsedDocument:
         """Read the file at `path`; without `options`, as the settings say.
 
@@ -56,16 +71,20 @@ class ParseSandbox:
             DocumentRejected: as `parse_bytes`; also `timeout` and `too_big` (out of memory), and `corrupt`
                 when the parser crashed on it.
         """
+        options = options or options_of(self._settings or get_settings().ingest)
+        return self.run("parse", (str(path), file_name, declared_type, options), watch)
+
+    def run(self, task: str, arguments: tuple[Any, ...], watch: Watch | None = None) -> Any:
+        """Have the child do one of `sandbox_child.TASKS`; raises as `parse`."""
         settings = self._settings or get_settings().ingest
-        request = pickle.dumps((str(path), file_name, declared_type, options or options_of(settings)))
         with self._lock:
             child = self._ready_child(settings.parse_memory_bytes)
             try:
-                kind, value = self._ask(child, request, settings)
+                kind, value = _Conversation(child, settings, watch).ask(pickle.dumps((task, arguments)))
             except BaseException:
                 self._stop()
                 raise
-            if kind == "fatal":
+            if kind in ("fatal", "out_of_memory"):
                 self._stop()
         return _unwrapped(kind, value)
 
@@ -84,7 +103,7 @@ class ParseSandbox:
         if self._child is None:
             environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
             self._child = subprocess.Popen(  # noqa: S603 - our own module, no input in the arguments
-                [sys.executable, "-m", "ingest.sandbox", str(memory_bytes)],
+                [sys.executable, "-m", "ingest.sandbox_child", str(memory_bytes)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=environment,
@@ -94,22 +113,6 @@ class ParseSandbox:
             self._served = 0
         self._served += 1
         return self._child
-
-    def _ask(
-        self, child: subprocess.Popen[bytes], request: bytes, settings: IngestSettings
-    ) -> tuple[str, Any]:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        deadline = time.monotonic() + settings.parse_timeout_s
-        try:
-            child.stdin.write(_HEADER.pack(len(request)) + request)
-            child.stdin.flush()
-        except BrokenPipeError as error:
-            raise TransientError("the parser process ended before it took the document") from error
-        with selectors.DefaultSelector() as selector:
-            selector.register(child.stdout, selectors.EVENT_READ)
-            header = _read(child, selector, _HEADER.size, deadline, settings)
-            return pickle.loads(_read(child, selector, _HEADER.unpack(header)[0], deadline, settings))  # noqa: S301 - written by our own child
 
     def _stop(self) -> None:
         child, self._child = self._child, None
@@ -122,34 +125,103 @@ class ParseSandbox:
                 pipe.close()
 
 
-def _read(
-    child: subprocess.Popen[bytes],
-    selector: selectors.BaseSelector,
-    size: int,
-    deadline: float,
-    settings: IngestSettings,
-) -> bytes:
-    assert child.stdout is not None
-    parts: list[bytes] = []
-    missing = size
-    while missing:
-        left = deadline - time.monotonic()
-        if left <= 0:
+class _Conversation:
+    """One request to the child: its messages, its time and its memory."""
+
+    def __init__(self, child: subprocess.Popen[bytes], settings: IngestSettings, watch: Watch | None) -> None:
+        self._child, self._settings, self._watch = child, settings, watch
+        self._time = Allowance(settings, time.monotonic())
+        self._pages: PagesRead | None = None
+        self._next_poll = self._next_watch = 0.0
+
+    def ask(self, request: bytes) -> tuple[str, Any]:
+        """Send the request and return the last message, `(kind, value)`."""
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        try:
+            self._child.stdin.write(HEADER.pack(len(request)) + request)
+            self._child.stdin.flush()
+        except BrokenPipeError as error:
+            raise TransientError("the parser process ended before it took the document") from error
+        self._next_watch = time.monotonic() + _WATCH_S
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._child.stdout, selectors.EVENT_READ)
+            while True:
+                size = HEADER.unpack(self._read(selector, HEADER.size))[0]
+                kind, value = pickle.loads(self._read(selector, size))  # noqa: S301 - written by our own child
+                if kind != "progress":
+                    return kind, value
+                self._time.told(value, time.monotonic())
+                self._pages = value
+
+    def _read(self, selector: selectors.BaseSelector, size: int) -> bytes:
+        assert self._child.stdout is not None
+        parts: list[bytes] = []
+        missing = size
+        while missing:
+            ready = selector.select(_POLL_S)
+            self._look_after()
+            if not ready:
+                continue
+            part = os.read(self._child.stdout.fileno(), min(missing, 1 << 20))
+            if not part:
+                raise _crashed(self._child)
+            parts.append(part)
+            missing -= len(part)
+        return b"".join(parts)
+
+    def _look_after(self) -> None:
+        now = time.monotonic()
+        if now < self._next_poll:
+            return
+        self._next_poll = now + _POLL_S
+        self._time.check(now)
+        if _resident_bytes(self._child.pid) > self._settings.parse_memory_bytes:
+            raise _too_big()
+        if self._watch is not None and now >= self._next_watch:
+            self._next_watch = now + _WATCH_S
+            self._watch(self._pages)
+
+
+class Allowance:
+    """The time that a document may take, in proportion to what it is.
+
+    `parse_timeout_s` for everything but recognition; recognised pages have `ocr_page_timeout_s` each, up to
+    `ocr_max_pages` of them, so one that hangs is noticed as soon in a long document as in a short one.
+    """
+
+    def __init__(self, settings: IngestSettings, now: float) -> None:
+        self._settings = settings
+        self._left = settings.parse_timeout_s
+        self._since = now
+        self._page: int | None = None  # the page that is being recognised
+        self._recognised = 0
+
+    def told(self, pages: PagesRead, now: float) -> None:
+        """Note what the child says it does from now on."""
+        self.check(now)
+        if self._page is None:
+            self._left -= now - self._since
+        self._since = now
+        self._page = None
+        if pages.recognising and self._recognised < self._settings.ocr_max_pages:
+            self._page, self._recognised = pages.done + 1, self._recognised + 1
+
+    def check(self, now: float) -> None:
+        """Raise `DocumentRejected` (`timeout`) when it is used up."""
+        spent = now - self._since
+        if self._page is None:
+            if spent > self._left:
+                limit = self._settings.parse_timeout_s
+                raise DocumentRejected(
+                    "timeout", f"Reading took longer than {limit:g} s; split the document."
+                )
+        elif spent > self._settings.ocr_page_timeout_s:
+            limit = self._settings.ocr_page_timeout_s
             raise DocumentRejected(
-                "timeout", f"Reading took longer than {settings.parse_timeout_s:g} s; split the document."
+                "timeout",
+                f"Recognising page {self._page} took longer than {limit:g} s; make its picture smaller.",
             )
-        if not selector.select(min(left, _MEMORY_POLL_S)):
-            if _resident_bytes(child.pid) > settings.parse_memory_bytes:
-                raise _too_big()
-            continue
-        part = os.read(child.stdout.fileno(), min(missing, 1 << 20))
-        if not part:
-            raise DocumentRejected(
-                "corrupt", "The parser crashed on this file; it is damaged or not what it says."
-            )
-        parts.append(part)
-        missing -= len(part)
-    return b"".join(parts)
 
 
 def _resident_bytes(pid: int) -> int:
@@ -160,17 +232,30 @@ def _resident_bytes(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
+def _crashed(child: subprocess.Popen[bytes]) -> DocumentRejected:
+    """What the end of the child says about the document."""
+    try:
+        code = child.wait(timeout=5)
+    except subprocess.TimeoutExpired:  # it closed the pipe and lives on: killed by the caller
+        code = 0
+    if code == -signal.SIGKILL:  # nobody but the system's memory watch kills it so while we read
+        return _too_big()
+    return DocumentRejected(
+        "corrupt", "The parser crashed on this file; it is damaged or not what it says. Save it anew."
+    )
+
+
 def _too_big() -> DocumentRejected:
     return DocumentRejected("too_big", "Reading the document needs more memory than the cap; split it.")
 
 
-def _unwrapped(kind: str, value: Any) -> ParsedDocument:
-    if kind == "parsed":
+def _unwrapped(kind: str, value: Any) -> Any:
+    if kind == "done":
         return value
     if kind == "rejected":
         reason, detail = value
         raise DocumentRejected(reason, detail)
-    if value == _OUT_OF_MEMORY:
+    if kind == "out_of_memory":
         raise _too_big()
     raise DocumentRejected("corrupt", f"The document could not be read: {value}.")
 
@@ -179,53 +264,16 @@ _shared = ParseSandbox()
 
 
 def parse_in_sandbox(
-    path: Path, file_name: str, declared_type: str = "", options: ParseOptions | None = None
+    path: Path,
+    file_name: str,
+    declared_type: str = "",
+    options: ParseOptions | None = None,
+    watch: Watch | None = None,
 ) -> ParsedDocument:
     """Read the file at `path` in this process's warm child; see `ParseSandbox.parse`."""
-    return _shared.parse(path, file_name, declared_type, options)
+    return _shared.parse(path, file_name, declared_type, options, watch)
 
 
 def close_sandbox() -> None:
     """End this process's warm child (worker shutdown)."""
     _shared.close()
-
-
-def _serve(source: BinaryIO, sink: BinaryIO) -> None:
-    """The child's loop: one request in, one reply out, until the parent closes the pipe."""
-    while True:
-        header = source.read(_HEADER.size)
-        if len(header) < _HEADER.size:
-            return
-        request = pickle.loads(source.read(_HEADER.unpack(header)[0]))  # noqa: S301 - written by our own parent
-        reply = pickle.dumps(_reply(*request), protocol=pickle.HIGHEST_PROTOCOL)
-        sink.write(_HEADER.pack(len(reply)) + reply)
-        sink.flush()
-
-
-def _reply(path: str, file_name: str, declared_type: str, options: ParseOptions) -> tuple[str, Any]:
-    from ingest.parse import parse_bytes
-
-    try:
-        return "parsed", parse_bytes(Path(path).read_bytes(), file_name, declared_type, options)
-    except DocumentRejected as error:
-        return "rejected", (error.code, error.detail)
-    except MemoryError:
-        return "fatal", _OUT_OF_MEMORY
-    except Exception as error:  # noqa: BLE001 - whatever a parser raises on a hostile file is that file's fault
-        return "fatal", f"{type(error).__name__}: {str(error)[:200]}"
-
-
-def _main() -> None:
-    import resource
-
-    memory_bytes = int(sys.argv[1])
-    # Mapped libraries count too: the watch on resident memory is the exact cap, this the hard stop.
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes + (1 << 30), memory_bytes + (1 << 30)))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    sink = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # a library that prints must not write into the reply
-    _serve(sys.stdin.buffer, sink)
-
-
-if __name__ == "__main__":
-    _main()

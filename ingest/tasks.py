@@ -22,6 +22,7 @@ from ingest.blobs import BlobStore
 from ingest.catalogue import Catalogue, with_catalogue_names
 from ingest.disambiguate import Context, link
 from ingest.values import Mention
+from ingest.watching import ReadingWatch, until_stopped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +41,7 @@ _BATCH = 64  # passages between two progress reports
 @get_app().task(name=Task.NORMALIZE.value)
 def normalize(job_id: str) -> None:
     """Original → normalized text, offset map, passages."""
-    run_job(job_id, _normalize)
+    run_job(job_id, until_stopped(_normalize))
 
 
 @get_app().task(name=Task.DISAMBIGUATE.value)
@@ -64,12 +65,13 @@ def _normalize(run: JobRun) -> None:
     if original is None:  # deleted meanwhile
         return
     try:
-        document, drafts = _read(original)
+        document, drafts = _read(original, ReadingWatch(run))
     except DocumentRejected:
         with run.db.write() as session:
             writing.write_attempt(session, run.subject_id, run.subject_version, original.recipe)
         raise
-    run.progress(len(drafts), len(drafts))
+    total = document.pages or len(drafts)  # in the unit that was told while it was read
+    run.progress(total, total)
     with run.finish() as session:
         if writing.write_normalized(
             session, run.subject_id, run.subject_version, document, drafts, original.recipe
@@ -77,7 +79,7 @@ def _normalize(run: JobRun) -> None:
             _start_next(session, run)
 
 
-def _read(original: Original) -> tuple[NormalizedDocument, list[PassageDraft]]:
+def _read(original: Original, watch: ReadingWatch) -> tuple[NormalizedDocument, list[PassageDraft]]:
     """Raises `DocumentRejected`, with what its owner can do."""
     from ingest.normalize import build
     from ingest.sandbox import options_of, parse_in_sandbox
@@ -87,7 +89,7 @@ def _read(original: Original) -> tuple[NormalizedDocument, list[PassageDraft]]:
     settings, recipe = get_settings(), original.recipe
     options = replace(options_of(settings.ingest), ocr=recipe.ocr, keep_hidden=recipe.keep_hidden)
     path = BlobStore.of(settings).existing(original.blob_hash)
-    document = build(parse_in_sandbox(path, original.file_name, original.declared_type, options))
+    document = build(parse_in_sandbox(path, original.file_name, original.declared_type, options, watch))
     counter = tokenizer_counter(pack_path(recipe.encoder))
     drafts = split(document, counter, recipe.passage_tokens, recipe.passage_max_tokens)
     if not drafts:

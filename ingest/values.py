@@ -48,7 +48,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Work done of the present stage, in its own unit (passages); total 0 means not known yet."""
+    """Work done of the present stage: pages while it reads, else passages. Total 0 means not known yet."""
 
     done: int = 0
     total: int = 0

@@ -26,7 +26,7 @@ def make_tenants(db: Database) -> str:
 
 def stage(content: bytes | str) -> service.StagedBlob:
     raw = content.encode() if isinstance(content, str) else content
-    return service.BlobStore.of().stage([raw], 1 << 20)
+    return service.BlobStore.of().stage([raw], 64 << 20)
 
 
 def upload(db: Database, content: bytes | str, name: str = "note.md", **more: object) -> service.Upload:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,6 +27,7 @@ from core.settings import get_settings
 from core.types import DocumentStatus, JobStatus
 from core.worker import Task
 from ingest import service, tasks
+from ingest.values import Progress
 from tests.ingest.lifecycle import (
     SCOPE,
     get,
@@ -34,6 +38,7 @@ from tests.ingest.lifecycle import (
     stage,
     upload,
 )
+from tests.ingest.parsing import pdf
 
 TEXT = (
     "# Pumps\n\nPump 7 runs at 620 rpm. Acme Corp. built it in Berlin.\n\n"
@@ -165,7 +170,7 @@ def test_an_outage_is_tried_again_and_shown_while_it_waits(
     make_tenants(sqlite_database)
     document = upload(sqlite_database, TEXT).document
 
-    def unplugged(*_: object) -> None:
+    def unplugged(*_: object, **__: object) -> None:
         raise TransientError("The volume is not mounted.")
 
     with monkeypatch.context() as patch:
@@ -351,3 +356,54 @@ def test_link_threshold_of_one_leaves_every_mention_nil(
     document = upload(sqlite_database, TEXT).document
     run_waiting(sqlite_database, document.id)
     assert get(sqlite_database, document.id).counts.entities == 0
+
+
+def test_a_long_document_shows_the_pages_read_while_it_is_read(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingest.sandbox._WATCH_S", 0.1)
+    make_tenants(sqlite_database)
+    document = upload(sqlite_database, many_pages(), "long.pdf").document
+    seen: list[Progress] = []
+    with running(sqlite_database, document.id) as job:
+        while job.is_alive():
+            now = get(sqlite_database, document.id)
+            if now.stage == "normalize":
+                seen.append(now.progress)
+            time.sleep(0.05)
+    shares = [(p.done, p.total) for p in seen if p.total]
+    assert shares == sorted(shares)
+    assert [done for done, total in shares if 0 < done < total == 150], "no progress was shown on the way"
+
+
+def test_a_document_deleted_while_it_is_read_stops_being_read(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingest.sandbox._WATCH_S", 0.1)
+    make_tenants(sqlite_database)
+    document = upload(sqlite_database, many_pages(), "long.pdf").document
+    with running(sqlite_database, document.id) as job:
+        while not get(sqlite_database, document.id).progress.total:
+            time.sleep(0.02)
+        with sqlite_database.write() as session:
+            service.delete_document(session, SCOPE, document_id=document.id)
+        started = time.monotonic()
+        job.join(20)
+        assert time.monotonic() - started < 4
+    assert jobs(sqlite_database, document.id, Task.NORMALIZE)[0].status == JobStatus.CANCELLED.value
+    assert count(sqlite_database, PassageRow) == [0]
+
+
+def many_pages() -> bytes:
+    line = "The pumps of hall seven run at six hundred and twenty turns. "
+    page = [(60.0, 60 + 12.0 * n, f"{n} {line}") for n in range(60)]
+    return pdf(*[page] * 150, size=9)
+
+
+@contextmanager
+def running(db: Database, document_id: str) -> Iterator[threading.Thread]:
+    """The normalize job of a document, on a thread beside the test."""
+    job = threading.Thread(target=tasks.normalize, args=(jobs(db, document_id, Task.NORMALIZE)[0].id,))
+    job.start()
+    yield job
+    job.join(60)
