@@ -8,7 +8,21 @@ from importlib import import_module
 
 from core.errors import DocumentRejected
 from ingest.parse import formats
-from ingest.parse.formats import DOCX, EML, EPUB, HTML, MARKDOWN, MHTML, PDF, SRT, TEXT, VTT
+from ingest.parse.formats import (
+    ATOM,
+    DOCX,
+    EML,
+    EPUB,
+    HTML,
+    MARKDOWN,
+    MHTML,
+    PDF,
+    RSS,
+    SRT,
+    TEXT,
+    VTT,
+    XML,
+)
 from ingest.parse.model import ParsedDocument, ParseOptions
 from ingest.parse.sniff import sniff
 
@@ -26,6 +40,9 @@ _PARSERS: dict[str, tuple[str, str]] = {
     MHTML: ("mhtml", "parse_mhtml"),
     SRT: ("subtitles", "parse_subtitles"),
     VTT: ("subtitles", "parse_subtitles"),
+    RSS: ("feed", "parse_feed"),
+    ATOM: ("feed", "parse_feed"),
+    XML: ("xml_text", "parse_xml"),
     "text/csv": ("delimited", "parse_delimited"),
     "text/tab-separated-values": ("delimited", "parse_delimited"),
     "application/json": ("json_text", "parse_json"),

@@ -7,7 +7,8 @@ from email.utils import parsedate_to_datetime
 
 import regex
 
-_ISO = regex.compile(r"(\d{4})(?:[-/.年](\d{1,2})(?:[-/.月](\d{1,2})日?(?:[T ](\d.*))?)?月?)?\s*")
+_ISO = regex.compile(r"(\d{4})(?:[-/.年](\d{1,2})(?:[-/.月](\d{1,2})日?(?:[T ]+(\d.*))?)?月?)?\s*")
+_SHORT_HOUR = regex.compile(r"^(?=\d(?::|$))")
 
 
 def iso_date(written: str) -> str:
@@ -22,7 +23,9 @@ def iso_date(written: str) -> str:
             return parsedate_to_datetime(written).isoformat()
         year, month, day, time = found.groups()
         if time is not None:
-            return datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}T{time}").isoformat()
+            return datetime.fromisoformat(
+                f"{year}-{month:0>2}-{day:0>2}T{_SHORT_HOUR.sub('0', time)}"
+            ).isoformat()
         if day is not None:
             return datetime(int(year), int(month), int(day)).date().isoformat()  # noqa: DTZ001 - a date has no zone
     except (ValueError, TypeError, IndexError, OverflowError):

@@ -1,0 +1,187 @@
+"""News feeds (RSS, Atom): a heading for each entry, its date, author and link, its content as HTML blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import regex
+
+from ingest.parse.dates import iso_date
+from ingest.parse.formats import RSS
+from ingest.parse.html import blocks_of_fragment
+from ingest.parse.members import Parts
+from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
+from ingest.parse.xml_text import parse_tree
+from ingest.parse.xml_tree import Tree, children, local_name, read_xml, text_of
+
+_ENTRIES = frozenset({"item", "entry"})
+_DATES = ("pubDate", "published", "issued", "date", "updated", "modified", "lastBuildDate")
+_AUTHORS = ("creator", "author", "managingEditor")
+_CONTENTS = ("encoded", "content", "description", "summary")
+# Titles and descriptions of pictures and sound, not of the entry.
+_MEDIA = ("http://search.yahoo.com/mrss", "http://www.itunes.com")
+_MARKUP = regex.compile(r"</?[A-Za-z][^<>]*>|&(?:#\w+|\w+);")
+_EMAIL_AND_NAME = regex.compile(r"\S+@\S+\s+\((.+)\)")
+
+
+def parse_feed(content: bytes, options: ParseOptions, media_type: str = RSS) -> ParsedDocument:
+    """Read a feed; one without entries is read as any XML.
+
+    Raises:
+        DocumentRejected: as `read_xml`.
+    """
+    tree = read_xml(content, options.limits)
+    entries = [e for e in tree.root.iter() if local_name(e) in _ENTRIES and not _inside_entry(e)]
+    if not entries:
+        return parse_tree(tree, options, media_type)
+    channel = next((e for e in children(tree.root) if local_name(e) == "channel"), tree.root)
+    parts = Parts(options, warnings=list(tree.warnings), partial=tree.partial)
+    title = "" if channel in entries else _plain(channel, "title")
+    parts.add(_heading(channel, title, 1))
+    if channel not in entries:
+        parts.add(_content(channel, ("description", "subtitle", "tagline"), options))
+        parts.add(_picture_of(channel, title))
+    for entry in entries:
+        parts.add(_heading(entry, _plain(entry, "title"), 2))
+        parts.add(_line_about(entry))
+        parts.add(_content(entry, _CONTENTS, options), deeper=2)
+    return ParsedDocument(
+        media_type,
+        tuple(parts.blocks),
+        title=title or _plain(entries[0], "title"),
+        encoding=tree.decoded.encoding,
+        encoding_confidence=tree.decoded.confidence,
+        warnings=tuple(parts.warnings),
+        partial=parts.partial,
+        properties=_properties(tree, channel),
+    )
+
+
+def _inside_entry(element: Any) -> bool:
+    parent = element.getparent()
+    return parent is not None and local_name(parent) in _ENTRIES
+
+
+def _heading(element: Any, title: str, level: int) -> Iterator[Block]:
+    if title:
+        yield Block(BlockKind.HEADING, (Fragment(title, "", line=element.sourceline),), level)
+
+
+def _picture_of(channel: Any, title: str) -> Iterator[Block]:
+    """What the feed's picture is called, unless that is the feed's own title."""
+    image = _child(channel, "image")
+    if image is None:
+        return
+    if (called := _plain(image, "title")) and called != title:
+        yield Block(BlockKind.PARAGRAPH, (Fragment(called, "", line=image.sourceline),))
+
+
+def _line_about(entry: Any) -> Iterator[Block]:
+    told = [_date(entry), _author(entry), _link(entry)]
+    subjects = [text_of(c) or c.get("term") or "" for c in children(entry) if local_name(c) == "category"]
+    told.append(", ".join(s for s in subjects if s))
+    fragments = tuple(Fragment(t, " | ", line=entry.sourceline) for t in told if t)
+    if fragments:
+        yield Block(BlockKind.PARAGRAPH, fragments)
+
+
+def _content(element: Any, names: tuple[str, ...], options: ParseOptions) -> list[Block]:
+    """The first of `names` that has text, as blocks with the lines of the feed."""
+    for name in names:
+        found = _child(element, name)
+        if found is None:
+            continue
+        blocks = _as_html(found, options) if _holds_markup(found) else list(_as_plain(found))
+        if blocks:
+            return blocks
+    return []
+
+
+def _holds_markup(element: Any) -> bool:
+    return bool(children(element)) or _MARKUP.search(element.text or "") is not None
+
+
+def _as_html(element: Any, options: ParseOptions) -> list[Block]:
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled, without stubs
+
+    markup = (element.text or "") + "".join(etree.tostring(c, encoding="unicode") for c in element)
+    blocks, _ = blocks_of_fragment(markup, keep_hidden=options.keep_hidden)
+    above = (element.sourceline or 1) - 1
+    return [
+        replace(
+            block,
+            paragraph=None,
+            fragments=tuple(
+                replace(f, start=None, line=None if f.line is None else f.line + above)
+                for f in block.fragments
+            ),
+        )
+        for block in blocks
+    ]
+
+
+def _as_plain(element: Any) -> Iterator[Block]:
+    line = element.sourceline
+    for paragraph in regex.split(r"\n\s*\n", element.text or ""):
+        if text := " ".join(paragraph.split()):
+            yield Block(BlockKind.PARAGRAPH, (Fragment(text, "", line=line),))
+        line = None if line is None else line + paragraph.count("\n") + 2
+
+
+def _child(element: Any, name: str) -> Any | None:
+    """The child of that name, one of the element's own namespace first."""
+    found = [c for c in children(element) if local_name(c) == name and not c.tag[1:].startswith(_MEDIA)]
+    own = element.tag[: -len(local_name(element))]
+    return next((c for c in found if c.tag == own + name), found[0] if found else None)
+
+
+def _plain(element: Any, name: str) -> str:
+    found = _child(element, name)
+    if found is None:
+        return ""
+    if _MARKUP.search(text := text_of(found)):
+        return " ".join(block.text for block in blocks_of_fragment(text)[0])
+    return text
+
+
+def _date(element: Any) -> str:
+    for name in _DATES:
+        if said := _plain(element, name):
+            return iso_date(said) or said
+    return ""
+
+
+def _author(element: Any) -> str:
+    for name in _AUTHORS:
+        found = _child(element, name)
+        if found is None:
+            continue
+        inner = _child(found, "name")
+        text = text_of(found if inner is None else inner)
+        named = _EMAIL_AND_NAME.fullmatch(text)
+        if text:
+            return named.group(1) if named else text
+    return ""
+
+
+def _link(entry: Any) -> str:
+    links = [c for c in children(entry) if local_name(c) == "link"]
+    for link in links:
+        if link.get("rel", "alternate") == "alternate" and (link.get("href") or text_of(link)):
+            return link.get("href") or text_of(link)
+    return ""
+
+
+def _properties(tree: Tree, channel: Any) -> dict[str, str]:
+    language = (
+        _plain(channel, "language") or tree.root.get("{http://www.w3.org/XML/1998/namespace}lang") or ""
+    )
+    found = {
+        "author": _author(channel),
+        "modified": iso_date(_date(channel)),
+        "description": _plain(channel, "description") or _plain(channel, "subtitle"),
+        "language": language,
+    }
+    return {name: value for name, value in found.items() if value}
