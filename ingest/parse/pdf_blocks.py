@@ -1,231 +1,239 @@
-"""Lines of a PDF → headings, paragraphs, list items and table rows."""
+"""Groups of lines of a PDF → headings, paragraphs, list items, code and table rows."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from itertools import pairwise
-from statistics import median
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-import regex
-
-from core.types import Box
 from ingest.parse.model import Block, BlockKind, Fragment
-from ingest.parse.pdf_layout import Line
-from ingest.parse.pdf_words import LINE_HYPHEN
-from ingest.parse.text import glue_between
+from ingest.parse.pdf_document import folded
+from ingest.parse.pdf_groups import Group, Scale, groups_of, is_caption, is_contents, is_list_item, is_table
+from ingest.parse.pdf_joints import SOFT, Words, ends_sentence, joint
+from ingest.parse.pdf_layout import Line, Region, shown_box
+from ingest.parse.pdf_tables import Cell, Table, aligned
 
-_ENDS = regex.compile(r"[.!?:;。！？：；…][\"'”’」』）)】\]]*$")
-_LIST_ITEM = regex.compile(
-    r"(?:[-–*•·‣▪●○■□◦]\s*\S|\(?\d{1,2}[.)、）]\s*\D|\(?[a-z][.)]\s|[（(]?[一二三四五六七八九十]{1,3}[、)）])"
+_BULLET = re.compile(r"[-–*•·‣▪●○■□◦➢✓]\s")
+_NUMBERED = re.compile(
+    r"(?:(?P<dotted>\d{1,2}(?:\.\d{1,3}){0,4})\.?\s*[^\W\d]|(?P<letter>[A-Z])(?:\.\d{1,2})*\.?\s+[A-Z]"
+    r"|(?P<word>Chapter|Section|Appendix|Part)\s+[\dA-Z]|第[一二三四五六七八九十百\d]+(?P<zh>[章篇部节條条])"
+    r"|(?P<zh_list>[一二三四五六七八九十]{1,3}、))"
 )
-_BULLET = regex.compile(r"[-–*•·‣▪●○■□◦]\s")
-_NUMBERED_HEADING = regex.compile(
-    r"(?:\d{1,2}(?:\.\d{1,2}){0,3}\.?|[A-Z]\.|第[一二三四五六七八九十\d]+[章节条])\s*\S"
-)
-_WORD = regex.compile(r"[\p{L}]+(?:-[\p{L}]+)*")
-_CJK = regex.compile(r"\p{Han}")
-# First parts that usually keep their hyphen when a line ends after it.
-_HEADS = (
-    "well self non cross high low long short half full real built hard soft one two three four five six "
-    "first second third ever all co ex so"
-)
-_COMPOUND_HEADS = frozenset(_HEADS.split())
 _HEADING_RATIO = 1.1
-_MIN_TABLE_ROWS = 2
+_MAX_HEADING_CHARS = 160
+_MAX_LEVEL = 6
+_LABELS = 4  # bold lines in a row
 
 
-def blocks_of_lines(lines: list[Line]) -> Iterator[Block]:
-    """Blocks of a whole document, from its lines in reading order."""
+def blocks_of_lines(lines: list[Line], outline: Mapping[str, int] | None = None) -> Iterator[Block]:
+    """Blocks of a whole document.
+
+    Args:
+        lines: in reading order.
+        outline: levels of the headings that the document's bookmarks name, by folded text.
+    """
     if not lines:
         return
-    scale = _Scale(lines)
-    vocabulary = _vocabulary(lines)
-    tables = 0
-    for group in _joined(list(_groups(lines, scale)), scale):
-        if len(group) >= _MIN_TABLE_ROWS and all(line.cells for line in group):
-            tables += 1
-            yield from _table(group, tables)
-            continue
-        kind, level = _kind(group, scale)
-        yield Block(kind, tuple(_fragments(group, vocabulary)), level)
-
-
-class _Scale:
-    """Font sizes relative to the body text, the size most characters have."""
-
-    def __init__(self, lines: list[Line]) -> None:
-        sizes: Counter[float] = Counter()
-        for line in lines:
-            sizes[round(line.size, 1)] += len(line.text)
-        self._body = max(sizes.most_common(1)[0][0], 0.1)
-        ratios = {self.step(line) for line in lines if self.of(line) >= _HEADING_RATIO}
-        self._levels = {ratio: min(i + 1, 4) for i, ratio in enumerate(sorted(ratios, reverse=True))}
-
-    def of(self, line: Line) -> float:
-        """Font size of a line; 1 = body text."""
-        return line.size / self._body
-
-    def step(self, line: Line) -> float:
-        """The height, coarse enough that two headings of one level agree."""
-        return round(self.of(line) * 10) / 10
-
-    def level(self, line: Line) -> int:
-        """Heading level by rank of height; below all of them for a heading in body height."""
-        return self._levels.get(self.step(line), min(max(self._levels.values(), default=0) + 1, 4))
-
-
-def _vocabulary(lines: list[Line]) -> frozenset[str]:
-    """Words that stand whole inside a line; they decide whether a line-end hyphen belongs to the word."""
-    words: set[str] = set()
-    for line in lines:
-        found = _WORD.findall(line.text)
-        words.update(w.lower() for w in (found[:-1] if line.text.endswith(("-", LINE_HYPHEN)) else found))
-    return frozenset(words)
-
-
-def _groups(lines: list[Line], scale: _Scale) -> Iterator[list[Line]]:
-    """Paragraphs inside one column of one page."""
-    leading = _leading(lines)
-    group = [lines[0]]
-    for last, line in pairwise(lines):
-        if _same_paragraph(last, line, leading, scale, len(group)) or _same_table(last, line, leading):
-            group.append(line)
+    scale = Scale(lines)
+    words = Words(line.text for line in lines)
+    groups = groups_of(lines, scale)
+    headings = _Headings(groups, scale, outline or {})
+    tables = _Tables()
+    for group in groups:
+        table = group[0].table
+        if table is not None:
+            yield from tables.drawn(table, group[0].region)
+        elif is_table(group):
+            yield from tables.aligned(group)
+        elif scale.is_code(group[0]):
+            yield from _code(group)
         else:
-            yield group
-            group = [line]
-    yield group
+            level = headings.level(group)
+            kind = BlockKind.HEADING if level is not None else _kind(group)
+            yield Block(kind, tuple(_fragments(group, words)), level or 0)
 
 
-def _leading(lines: list[Line]) -> float:
-    """Usual distance between the tops of two lines, in font sizes."""
-    steps = [
-        (b.box.top - a.box.top) / a.size
-        for a, b in pairwise(lines)
-        if a.page == b.page and a.region == b.region and 0 < b.box.top - a.box.top < 3 * a.size
-    ]
-    return median(steps) if steps else 1.2
+def _kind(group: Group) -> BlockKind:
+    listed = is_list_item(group[0].text) or is_contents(group[-1].text)
+    return BlockKind.LIST_ITEM if listed else BlockKind.PARAGRAPH
 
 
-def _same_place(last: Line, line: Line, leading: float) -> bool:
-    if last.page != line.page or last.region != line.region:
-        return False
-    return 0 < line.box.top - last.box.top <= 1.3 * leading * max(last.size, line.size)
+def _code(group: Group) -> Iterator[Block]:
+    for line in group:
+        yield Block(BlockKind.CODE, (Fragment(line.text, "", page=line.page, box=line.box),))
 
 
-def _same_table(last: Line, line: Line, leading: float) -> bool:
-    if not (last.cells and line.cells) or last.page != line.page or last.region != line.region:
-        return False
-    return 0 < line.box.top - last.box.top <= 2.2 * leading * max(last.size, line.size)
-
-
-def _same_paragraph(last: Line, line: Line, leading: float, scale: _Scale, lines_so_far: int) -> bool:
-    if not _same_place(last, line, leading) or last.cells or line.cells:
-        return False
-    if _LIST_ITEM.match(line.text):
-        return False
-    # Recognised text (OCR) has a size of its own on every line.
-    if abs(scale.of(line) - scale.of(last)) > (0.3 if _goes_on(line.text) else 0.1):
-        return False
-    width = max(line.region.x1 - line.region.x0, 1.0)
-    ended = _ENDS.search(last.text) is not None
-    short = last.box.x1 < line.region.x1 - 0.2 * width
-    if ended and short:
-        return False
-    indented = line.box.x0 > line.region.x0 + 0.7 * line.size
-    if indented and ended and last.box.x0 < line.box.x0 - 0.5 * line.size and lines_so_far > 1:
-        return False
-    return not (short and last.box.x1 < line.region.x0 + 0.5 * width and not _goes_on(line.text))
-
-
-def _goes_on(text: str) -> bool:
-    """Whether a line reads like the middle of a sentence."""
-    return text[:1].islower() or text[:1] in ",;)，；、）"
-
-
-def _joined(groups: list[list[Line]], scale: _Scale) -> Iterator[list[Line]]:
-    """Paragraphs that go on in the next column or on the next page become one."""
-    pending = groups[0]
-    for group in groups[1:]:
-        last, first = pending[-1], group[0]
-        moved = last.page != first.page or last.region != first.region
-        if moved and _continues(last, first, scale):
-            pending = pending + group
-            continue
-        yield pending
-        pending = group
-    yield pending
-
-
-def _continues(last: Line, first: Line, scale: _Scale) -> bool:
-    if last.cells or first.cells or _ENDS.search(last.text) or _LIST_ITEM.match(first.text):
-        return False
-    if abs(scale.of(last) - scale.of(first)) > 0.06 or scale.of(last) > 1.08:
-        return False
-    if last.text.endswith(LINE_HYPHEN) or _goes_on(first.text):
-        return True
-    full = last.box.x1 > last.region.x1 - 0.12 * (last.region.x1 - last.region.x0)
-    return full and _CJK.match(first.text) is not None and _CJK.search(last.text[-1:]) is not None
-
-
-def _kind(group: list[Line], scale: _Scale) -> tuple[BlockKind, int]:
-    text = " ".join(line.text for line in group)
-    first = group[0]
-    short = len(group) <= 3 and len(text) <= 160 and any(c.isalpha() for c in text)
-    if _BULLET.match(text):
-        return BlockKind.LIST_ITEM, 0
-    if (
-        short
-        and scale.of(first) >= _HEADING_RATIO
-        and not text.rstrip().endswith(("。", "；", ";", ",", "，"))
-    ):
-        return BlockKind.HEADING, scale.level(first)
-    numbered = len(group) == 1 and len(text) <= 80 and _NUMBERED_HEADING.match(text)
-    if numbered and scale.of(first) >= 1.03 and not _ENDS.search(text):
-        return BlockKind.HEADING, scale.level(first)
-    return (BlockKind.LIST_ITEM if _LIST_ITEM.match(text) else BlockKind.PARAGRAPH), 0
-
-
-def _fragments(group: list[Line], vocabulary: frozenset[str]) -> Iterator[Fragment]:
+def _fragments(group: Group, words: Words) -> Iterator[Fragment]:
     glue = ""
-    for line, following in zip(group, [*group[1:], None], strict=True):
+    last = len(group) - 1
+    for index, line in enumerate(group):
         text, next_glue = line.text, " "
-        if following is not None:
-            text, next_glue = _line_end(text, following.text, vocabulary)
-        yield Fragment(text.replace(LINE_HYPHEN, "-"), glue, page=line.page, box=line.box)
+        if index < last:
+            text, next_glue = joint(text, group[index + 1].text, words)
+        if SOFT in text:
+            text = text.replace(SOFT, "-")
+        yield Fragment(text, glue, page=line.page, box=line.box)
         glue = next_glue
 
 
-def _line_end(text: str, following: str, vocabulary: frozenset[str]) -> tuple[str, str]:
-    """The line without a hyphen that only marks the line end, and the glue to the next line."""
-    if not text.endswith(("-", LINE_HYPHEN)):
-        return text, glue_between(text, following)
-    head, tail = _WORD.findall(text[:-1]), _WORD.match(following)
-    if not head or not text[-2:-1].isalpha() or tail is None or not following[:1].islower():
-        return text[:-1] + "-", "" if text[-2:-1].isalnum() else " "
-    left, right = head[-1].lower(), tail.group().lower()
-    if f"{left}-{right}" in vocabulary or (left in _COMPOUND_HEADS and left + right not in vocabulary):
-        return text[:-1] + "-", ""
-    return text[:-1], ""
+class _Headings:
+    """Which groups are headings, and how deep: by bookmark, by size and weight, and by their numbering."""
+
+    def __init__(self, groups: list[Group], scale: Scale, outline: Mapping[str, int]) -> None:
+        self._scale = scale
+        self._outline = outline
+        self._found: dict[int, tuple[tuple[float, bool], int]] = {}
+        self._named: dict[int, int] = {}
+        for group in groups:
+            self._note(group)
+        self._drop_labels(groups)
+        ranks = sorted({style for style, _ in self._found.values()}, reverse=True)
+        self._rank = {style: rank for rank, style in enumerate(ranks, start=1)}
+        self._shallowest: dict[tuple[float, bool], int] = {}
+        for style, depth in self._found.values():
+            if depth:
+                self._shallowest[style] = min(depth, self._shallowest.get(style, depth))
+
+    def level(self, group: Group) -> int | None:
+        """Level of a heading, 1 = top; None when the group is none."""
+        named = self._named.get(id(group))
+        if named is not None:
+            return min(named, _MAX_LEVEL)
+        found = self._found.get(id(group))
+        if found is None:
+            return None
+        style, depth = found
+        deeper = depth - self._shallowest[style] if depth else 0
+        return min(self._rank[style] + deeper, _MAX_LEVEL)
+
+    def _note(self, group: Group) -> None:
+        first = group[0]
+        if first.table is not None or first.has_cells or len(group) > 4 or self._scale.is_code(first):
+            return
+        if len(group) == 1 and first.size < 1.03 * self._scale.body and not first.bold and not self._outline:
+            return
+        text = " ".join(line.text for line in group)
+        if len(text) > _MAX_HEADING_CHARS or not any(c.isalpha() for c in text):
+            return
+        if self._outline:
+            level = self._outline.get(folded(text))
+            if level is not None and not (ends_sentence(text) and len(group) > 1):
+                self._named[id(group)] = level
+                return
+        depth = _depth(text)
+        size = self._scale.of(first)
+        bold = all(self._scale.is_bold(line) for line in group)
+        if self._stands_out(group, text, size, bold, depth):
+            self._found[id(group)] = (
+                (round(size, 1) if size >= 1.03 else 1.0, bold and size < _HEADING_RATIO),
+                depth,
+            )
+
+    def _drop_labels(self, groups: list[Group]) -> None:
+        """Bold lines that follow each other without a text between them label a figure or a form."""
+        run: list[Group] = []
+        for group in [*groups, []]:
+            found = self._found.get(id(group))
+            if found is not None and found[0][1] and not found[1]:
+                run.append(group)
+                continue
+            if len(run) >= _LABELS:
+                for label in run:
+                    del self._found[id(label)]
+            run = []
+
+    def _stands_out(self, group: Group, text: str, size: float, bold: bool, depth: int) -> bool:
+        stripped = text.rstrip()
+        if _BULLET.match(text) or is_caption(text) or is_contents(text) or size < 0.97:
+            return False
+        if size >= _HEADING_RATIO:
+            return len(group) <= 3 and not stripped.endswith(("。", "；", ";", ",", "，"))
+        if ends_sentence(stripped) and not stripped.endswith(("?", "？")):
+            return False
+        if depth and len(group) == 1 and len(text) <= 80 and (bold or size >= 1.03):
+            return True
+        return bold and len(group) <= 2 and len(text) <= 100 and not stripped.endswith((",", "，", "、"))
 
 
-def _table(group: list[Line], number: int) -> Iterator[Block]:
-    """Rows whose gaps line up. The first row names the columns when it alone holds no number."""
-    first_has_number = any(c.isdigit() for c in group[0].text)
-    others_have = sum(any(c.isdigit() for c in line.text) for line in group[1:])
-    header = not first_has_number and others_have * 2 >= len(group) - 1
-    for index, line in enumerate(group):
-        yield Block(
-            BlockKind.TABLE_ROW,
-            tuple(
-                Fragment(
-                    c.text,
-                    " | ",
-                    page=line.page,
-                    box=Box(*(round(v, 1) for v in (c.x0, c.top, c.x1, c.bottom))),
+def _depth(text: str) -> int:
+    """How deep the numbering at the beginning of a heading goes; 0 = it has none."""
+    match = _NUMBERED.match(text)
+    if match is None:
+        return 0
+    if match["dotted"]:
+        return match["dotted"].count(".") + 1
+    if match["zh"]:
+        return 2 if match["zh"] in "节條条" else 1
+    return 2 if match["zh_list"] else 1
+
+
+@dataclass(slots=True)
+class _Tables:
+    """Numbers the tables of a document; one that goes on over a page break keeps its number."""
+
+    number: int = 0
+    _edges: list[float] = field(default_factory=list)
+    _header: str = ""
+    _page: int = 0
+
+    def drawn(self, table: Table, region: Region) -> Iterator[Block]:
+        """Rows of a table with borders."""
+        page = region.page.number
+        rows = table.rows
+        first = _row_text(rows[0])
+        if self._continues(table, page):
+            rows = rows[1:] if first == self._header else rows
+            header = False
+        else:
+            self.number += 1
+            header = _names_columns(rows)
+            self._header = first if header else ""
+        self._edges, self._page = table.edges, page
+        yield from self._rows(rows, region, header)
+
+    def aligned(self, group: Group) -> Iterator[Block]:
+        """Rows of a table whose cells line up."""
+        self.number += 1
+        self._edges = []
+        rows = aligned([line.parts for line in group])
+        yield from self._rows(rows, group[0].region, _names_columns(rows))
+
+    def _continues(self, table: Table, page: int) -> bool:
+        """Whether the table is the rest of the one before: on the next page, with the same columns."""
+        if page != self._page + 1 or len(table.edges) != len(self._edges):
+            return False
+        return all(abs(a - b) < 4 for a, b in zip(table.edges, self._edges, strict=True))
+
+    def _rows(self, rows: list[list[Cell]], region: Region, header: bool) -> Iterator[Block]:
+        for index, row in enumerate(rows):
+            fragments = tuple(_cell_fragments(row, region))
+            if fragments:
+                yield Block(
+                    BlockKind.TABLE_ROW, fragments, table=self.number, is_table_header=header and index == 0
                 )
-                for c in line.cells
-            ),
-            table=number,
-            is_table_header=header and index == 0,
-        )
+
+
+def _cell_fragments(row: list[Cell], region: Region) -> Iterator[Fragment]:
+    page = region.page.number
+    for index, cell in enumerate(row):
+        glue = " | " if index else ""
+        if not cell:
+            yield Fragment("", glue, page=page)
+        for piece in cell:
+            yield Fragment(piece.text.replace(SOFT, "-"), glue, page=page, box=shown_box(piece, region))
+            glue = " "
+
+
+def _row_text(row: list[Cell]) -> str:
+    return "|".join(" ".join(p.text for p in cell) for cell in row)
+
+
+def _names_columns(rows: list[list[Cell]]) -> bool:
+    """Whether the first row names the columns: in bold where the others are not, or alone without numbers."""
+    if len(rows) < 2:
+        return False
+    bold = [all(p.bold for cell in row for p in cell) for row in rows]
+    if bold[0] and not all(bold[1:]):
+        return True
+    numbers = [any(c.isdigit() for c in _row_text(row)) for row in rows]
+    return not numbers[0] and sum(numbers) * 2 >= len(rows) - 1

@@ -2,181 +2,213 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import median
+from operator import attrgetter
 
 from core.types import Box
+from ingest.parse.pdf_columns import Band, column_band
+from ingest.parse.pdf_frame import turned_back
+from ingest.parse.pdf_tables import Table, with_tables
 from ingest.parse.pdf_words import PageText, Piece
 
-_GRID = 120  # positions across a page at which a gutter is looked for
 _CELL_GAP = 1.6  # in font sizes: pieces of one row further apart are table cells
-_MIN_COLUMN_ROWS = 3
-_MIN_PROSE_CHARS = 12  # a typical line of a column; table cells are shorter
-_MAX_CROSSING = 0.34  # share of rows that may run across a gutter (titles, wide figures)
+_JOINED_GAP = 0.15  # in font sizes: pieces of one row closer than this are one word
+_DROP_CAP = 1.8  # in body sizes: an initial that stands over several lines
+_MAX_DEPTH = 8
+
+_x0 = attrgetter("x0")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """The column (or page) that lines were read from: left and right edges in points."""
+    """The column (or page) that lines were read from: left and right edges in points, as turned upright."""
 
-    number: int
+    page: PageText
     x0: float
     x1: float
+    turn: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Line:
-    """One line of one column; `cells` are its pieces where wide gaps part them."""
+    """One line of one column.
+
+    Coordinates as in `Piece`. A whole table with drawn borders is one line, with the table in `table`.
+
+    Attributes:
+        parts: its pieces, where there are several.
+        has_cells: one of the gaps between them is as wide as between the cells of a table.
+    """
 
     text: str
-    page: int
-    box: Box
+    x0: float
+    top: float
+    x1: float
+    bottom: float
     size: float
+    bold: bool
     region: Region
-    cells: tuple[Piece, ...] = field(default=())
+    parts: list[Piece] = field(default_factory=list)
+    has_cells: bool = False
+    mono: bool = False
+    table: Table | None = None
+
+    @property
+    def page(self) -> int:
+        """1-based number of its page."""
+        return self.region.page.number
+
+    @property
+    def box(self) -> Box:
+        """Its place on the page as shown."""
+        return shown_box(self, self.region)
+
+
+def shown_box(place: Line | Piece, region: Region) -> Box:
+    """The box of a line or piece on the page as shown."""
+    box = (place.x0, place.top, place.x1, place.bottom)
+    if region.turn:
+        page = region.page
+        box = turned_back(box, region.turn, page.width, page.height)
+        return Box(*(round(value, 1) for value in box))
+    return Box(*box)
 
 
 def lines_of_page(page: PageText) -> list[Line]:
-    """Lines of a page in reading order."""
-    reader = _Reader(page)
-    reader.read(page.pieces, depth=0)
-    return reader.lines
+    """Lines of a page in reading order; text in other directions follows the rest."""
+    reader = _Reader(page, page.turn)
+    pieces = with_tables(page.pieces, page.rules) if page.turn == 0 else page.pieces
+    reader.read(rows_of(_settled(pieces)), 0)
+    lines = reader.lines
+    for other in page.others:
+        aside = _Reader(page, other.turn)
+        aside.read(rows_of(other.pieces), 0)
+        lines.extend(aside.lines)
+    return lines
 
 
 class _Reader:
-    def __init__(self, page: PageText) -> None:
+    def __init__(self, page: PageText, turn: int) -> None:
         self._page = page
+        self._turn = turn
         self.lines: list[Line] = []
-        self._regions = 0
 
-    def read(self, pieces: Sequence[Piece], depth: int) -> None:
-        """Append the lines of `pieces`: column by column where there is a gutter, else row by row."""
-        gutter = _gutter(pieces) if depth < 4 else None
-        if gutter is None:
-            self._emit(pieces)
+    def read(self, rows: list[list[Piece]], depth: int) -> None:
+        """Append the lines of `rows`: column by column where there is a gutter, else row by row."""
+        band = column_band(rows) if depth < _MAX_DEPTH else None
+        if band is None:
+            self._emit(rows)
             return
-        band: list[Piece] = []
-        for row in rows_of(pieces):
-            if any(p.x0 < gutter < p.x1 for p in row):
-                self._read_band(band, gutter, depth)
-                band = []
-                self._emit(row)
+        self.read(rows[: band.first], depth + 1)
+        for side in _sides(rows, band):
+            self.read(side, depth + 1)
+        self.read(rows[band.end :], depth + 1)
+
+    def _emit(self, rows: list[list[Piece]]) -> None:
+        if not rows:
+            return
+        region = Region(
+            self._page, min(row[0].x0 for row in rows), max(p.x1 for row in rows for p in row), self._turn
+        )
+        for row in rows:
+            if any(isinstance(piece, Table) for piece in row):
+                self._emit_tables(row, region)
             else:
-                band.extend(row)
-        self._read_band(band, gutter, depth)
+                self.lines.append(_line(row, region))
 
-    def _read_band(self, band: list[Piece], gutter: float, depth: int) -> None:
-        for side in ([p for p in band if p.x1 <= gutter], [p for p in band if p.x0 >= gutter]):
-            if side:
-                self.read(side, depth + 1)
-
-    def _emit(self, pieces: Sequence[Piece]) -> None:
-        if not pieces:
-            return
-        region = Region(self._regions, min(p.x0 for p in pieces), max(p.x1 for p in pieces))
-        self._regions += 1
-        for row in rows_of(pieces):
-            self.lines.append(_line(row, self._page.number, region))
+    def _emit_tables(self, row: list[Piece], region: Region) -> None:
+        """Text beside a table stands before it."""
+        self.lines.extend(
+            _line(beside, region) for beside in rows_of([p for p in row if not isinstance(p, Table)])
+        )
+        for p in row:
+            if isinstance(p, Table):
+                line = Line(p.text, p.x0, p.top, p.x1, p.bottom, p.size, False, region, table=p)
+                self.lines.append(line)
 
 
-def _line(row: list[Piece], page: int, region: Region) -> Line:
-    size = median(p.size for p in row)
+def _sides(rows: list[list[Piece]], band: Band) -> Iterable[list[list[Piece]]]:
+    pieces = [p for row in rows[band.first : band.end] for p in row]
+    yield rows_of([p for p in pieces if p.x0 < band.at])
+    yield rows_of([p for p in pieces if p.x0 >= band.at])
+
+
+def _line(row: list[Piece], region: Region) -> Line:
+    if len(row) == 1:
+        p = row[0]
+        return Line(p.text, p.x0, p.top, p.x1, p.bottom, p.size, p.bold, region, mono=p.mono)
+    main = max(row, key=lambda p: len(p.text))
     parts = [row[0].text]
     gaps = False
     for left, right in pairwise(row):
-        gaps = gaps or right.x0 - left.x1 > _CELL_GAP * size
-        parts.append(("" if right.x0 - left.x1 < 0.15 * size else " ") + right.text)
-    box = Box(
-        round(min(p.x0 for p in row), 1),
-        round(min(p.top for p in row), 1),
-        round(max(p.x1 for p in row), 1),
-        round(max(p.bottom for p in row), 1),
+        gap = right.x0 - left.x1
+        gaps = gaps or gap > _CELL_GAP * main.size
+        parts.append(("" if gap < _JOINED_GAP * main.size else " ") + right.text)
+    return Line(
+        "".join(parts),
+        row[0].x0,
+        min(p.top for p in row),
+        max(p.x1 for p in row),
+        max(p.bottom for p in row),
+        main.size,
+        all(p.bold for p in row),
+        region,
+        row,
+        gaps,
+        all(p.mono for p in row),
     )
-    return Line("".join(parts), page, box, size, region, tuple(_cells(row, size)) if gaps else ())
 
 
-def _cells(row: list[Piece], size: float) -> list[Piece]:
-    cells = [row[0]]
-    for piece in row[1:]:
-        last = cells[-1]
-        if piece.x0 - last.x1 > _CELL_GAP * size:
-            cells.append(piece)
-            continue
-        cells[-1] = Piece(
-            f"{last.text} {piece.text}",
-            last.x0,
-            min(last.top, piece.top),
-            piece.x1,
-            max(last.bottom, piece.bottom),
-            last.size,
-        )
-    return cells
+def _middle(piece: Piece) -> tuple[float, float]:
+    return piece.top + piece.bottom, piece.x0
 
 
 def rows_of(pieces: Sequence[Piece]) -> list[list[Piece]]:
     """Group pieces that share a baseline; rows from the top, pieces from the left."""
     rows: list[list[Piece]] = []
-    for piece in sorted(pieces, key=lambda p: (p.middle, p.x0)):
+    top = bottom = size = 0.0
+    for piece in sorted(pieces, key=_middle):
         if rows:
-            last = rows[-1]
-            anchor = max(last, key=lambda p: p.size)
-            overlap = min(anchor.bottom, piece.bottom) - max(anchor.top, piece.top)
-            if overlap > 0.5 * min(anchor.bottom - anchor.top, piece.bottom - piece.top):
-                last.append(piece)
+            overlap = min(bottom, piece.bottom) - max(top, piece.top)
+            if overlap > 0.5 * min(bottom - top, piece.bottom - piece.top):
+                rows[-1].append(piece)
+                if piece.size > size:
+                    top, bottom, size = piece.top, piece.bottom, piece.size
                 continue
         rows.append([piece])
+        top, bottom, size = piece.top, piece.bottom, piece.size
     for row in rows:
-        row.sort(key=lambda p: p.x0)
+        if len(row) > 1:
+            row.sort(key=_x0)
     return rows
 
 
-def _gutter(pieces: Sequence[Piece]) -> float | None:
-    """The x position of the clearest gutter between two columns of prose, if there is one."""
-    if len(pieces) < 2 * _MIN_COLUMN_ROWS:
-        return None
-    x0, x1 = min(p.x0 for p in pieces), max(p.x1 for p in pieces)
-    width = x1 - x0
-    if width <= 0:
-        return None
-    steps = [0] * (_GRID + 1)
-    for piece in pieces:
-        first = int((piece.x0 - x0) / width * _GRID)
-        last = int((piece.x1 - x0) / width * _GRID) + 1
-        steps[max(0, first)] += 1
-        steps[min(_GRID, last)] -= 1
-    best: tuple[int, int, float] | None = None
-    cover = 0
-    run: tuple[int, int] | None = None  # (cover, first grid position)
-    for at in range(_GRID + 1):
-        cover += steps[at]
-        if run is not None and cover == run[0]:
+def _settled(pieces: list[Piece]) -> list[Piece]:
+    """Initials that stand over several lines, moved to the first of them."""
+    if len(pieces) < 3:
+        return pieces
+    body = Counter(p.size for p in pieces).most_common(1)[0][0]
+    settled: list[Piece] | None = None
+    for index, piece in enumerate(pieces):
+        if len(piece.text) > 2 or piece.size < _DROP_CAP * body or not piece.text[:1].isalpha():
             continue
-        if run is not None:
-            candidate = (run[0], run[1] - at, x0 + (run[1] + at) / 2 / _GRID * width)
-            if (best is None or candidate < best) and _parts_prose(pieces, candidate[2], width):
-                best = candidate
-        run = (cover, at)
-    return None if best is None else best[2]
-
-
-def _parts_prose(pieces: Sequence[Piece], at: float, width: float) -> bool:
-    """Whether two columns of running text stand left and right of `at`."""
-    left = [p for p in pieces if p.x1 <= at]
-    right = [p for p in pieces if p.x0 >= at]
-    crossing = len(pieces) - len(left) - len(right)
-    if crossing > _MAX_CROSSING * min(len(rows_of(left)), len(rows_of(right))) + 1:
-        return False
-    for side in (left, right):
-        if len(side) < _MIN_COLUMN_ROWS:
-            return False
-        if median(len(p.text) * (2 if p.text[:1] > "\u2e7f" else 1) for p in side) < _MIN_PROSE_CHARS:
-            return False
-        if median(p.x1 - p.x0 for p in side) < 0.12 * width:
-            return False
-    # The columns stand side by side: a real part of their heights is common.
-    low = max(min(p.top for p in left), min(p.top for p in right))
-    high = min(max(p.bottom for p in left), max(p.bottom for p in right))
-    tallest = max(max(p.bottom for p in side) - min(p.top for p in side) for side in (left, right))
-    return high - low > 0.25 * tallest
+        beside = [
+            p
+            for p in pieces
+            if p is not piece
+            and 0 <= p.x0 - piece.x1 < 2 * body
+            and p.top < piece.bottom
+            and p.bottom > piece.top
+        ]
+        if len(beside) < 2:
+            continue
+        first = min(beside, key=lambda p: p.top)
+        settled = settled if settled is not None else list(pieces)
+        # Close to the rest of its word, so that the two are joined.
+        settled[index] = Piece(
+            piece.text, piece.x0, first.top, first.x0, first.bottom, first.size, first.bold
+        )
+    return settled if settled is not None else pieces

@@ -1,30 +1,31 @@
-"""Characters of a PDF page → pieces: runs of text on one baseline without a gap. The only door to pdfium."""
+"""Characters of a PDF page → pieces: runs of text on one baseline without a wide gap."""
 
 from __future__ import annotations
 
-import ctypes
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from statistics import median
-from typing import Any
+from dataclasses import dataclass, field
 
-import pypdfium2
-import pypdfium2.raw as pdfium
+import numpy as np
+from numpy.typing import NDArray
 
-from core.errors import DocumentRejected
+from ingest.parse.pdf_chars import LINE_END, LINE_HYPHEN, SPACE, UNMAPPED, Chars, Codes, Floats, Indices
+from ingest.parse.pdf_frame import Frame, upright
+from ingest.parse.pdf_rules import Rule
 
-# pdfium marks a hyphen at a line end with U+FFFE or U+0002; unmapped glyphs come as U+FFFE, U+FFFD or NUL.
-LINE_END_HYPHENS = "\ufffe\x02"
-LINE_HYPHEN = "\u00ad"
-_UNMAPPED = frozenset("\ufffe\ufffd\x00")
-_PIECE_GAP = 1.2  # in font heights: a wider gap is a gutter or a table column, not a space
-_SPACE_GAP = 0.22  # in font heights: a gap without a space character that reads as one
+_PIECE_GAP = 0.95  # in font sizes: a wider gap is a gutter or a table column, rarely a space
+_SPACE_GAP = 0.24  # in font sizes: a gap without a space character that reads as one
+_CJK_SPACE_GAP = 0.6  # between ideographs: less is letter-spacing of a justified line
+_RAISED_HEIGHT = 0.86  # a superscript is at most so high as its neighbour
+
+Flags = NDArray[np.bool_]
 
 
 @dataclass(slots=True)
 class Piece:
-    """Text on one baseline. Coordinates in points from the top left; `size` is its font size in points."""
+    """Text on one baseline.
+
+    Coordinates in points from the top left of the page, turned so that the text reads left to right; `size`
+    is its font size in points.
+    """
 
     text: str
     x0: float
@@ -32,6 +33,8 @@ class Piece:
     x1: float
     bottom: float
     size: float
+    bold: bool = False
+    mono: bool = False
 
     @property
     def middle(self) -> float:
@@ -40,10 +43,27 @@ class Piece:
 
 
 @dataclass(slots=True)
-class PageText:
-    """One page. `unmapped` counts characters whose glyph has no text, `chars` all others.
+class Turned:
+    """Pieces whose text runs in another direction than most of the page; `turn` as in `pdf_frame.upright`."""
 
-    `recognised` pages were read from their picture.
+    turn: int
+    pieces: list[Piece]
+
+
+@dataclass(slots=True)
+class PageText:
+    """One page.
+
+    Attributes:
+        width, height: of the page as shown, in points.
+        pieces: in direction `turn`, the direction of most of the text (0 = as the page is shown).
+        chars: characters with a text.
+        unmapped: glyphs without one.
+        hidden: characters that people cannot see; left out of `pieces` unless they were asked for.
+        recognised: read from the picture of the page.
+        rules: lines drawn on the page.
+        turn: how `pieces` are turned; boxes go back through `pdf_frame.turned_back`.
+        others: text in other directions.
     """
 
     number: int
@@ -53,177 +73,195 @@ class PageText:
     chars: int
     unmapped: int = 0
     recognised: bool = False
+    hidden: int = 0
+    rules: list[Rule] = field(default_factory=list)
+    turn: int = 0
+    others: list[Turned] = field(default_factory=list)
 
 
-def open_pdf(content: bytes) -> Any:
-    """Open a document.
+def page_text(
+    chars: Chars | None, frame: Frame, number: int, hidden: Flags | None, rules: list[Rule]
+) -> PageText:
+    """Join the characters of a page to pieces.
 
-    Raises:
-        DocumentRejected: `encrypted` or `corrupt`.
+    Args:
+        chars: None for a page without text.
+        frame: the visible part of the page.
+        number: 1-based.
+        hidden: which characters to leave out; None = keep all.
+        rules: lines drawn on the page as shown; those that stand upright part the pieces of table cells.
     """
-    try:
-        document = pypdfium2.PdfDocument(content)
-        if len(document) == 0:
-            raise DocumentRejected("corrupt", "The PDF has no pages.")
-    except pypdfium2.PdfiumError as error:
-        if getattr(error, "err_code", None) in (pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY):
-            raise DocumentRejected("encrypted", "The PDF needs a password; upload it without one.") from error
-        raise DocumentRejected("corrupt", "The PDF is damaged and could not be opened.") from error
-    return document
-
-
-def pdf_title(document: Any) -> str:
-    """Title from the document information."""
-    try:
-        return str(document.get_metadata_dict().get("Title") or "")
-    except (pypdfium2.PdfiumError, UnicodeDecodeError):
-        return ""
-
-
-def read_pages(document: Any) -> Iterator[tuple[Any, PageText] | None]:
-    """Each page with its text, open until the next is asked for; None for one that cannot be loaded."""
-    for index in range(len(document)):
-        try:
-            page = document[index]
-            text_page = page.get_textpage()
-        except pypdfium2.PdfiumError:
-            yield None
-            continue
-        try:
-            yield page, _page(page, text_page, index + 1)
-        finally:
-            text_page.close()
-            page.close()
-
-
-def _page(page: Any, text_page: Any, number: int) -> PageText:
-    turned = _Turned(page)
-    width, height = turned.width, turned.height
-    count = text_page.count_chars()
-    if count <= 0:
-        return PageText(number, width, height, [], 0, 0)
-    raw = text_page.raw
-    box = pdfium.FS_RECTF()
-    by_ref = ctypes.byref(box)
-    loose, unicode_of = pdfium.FPDFText_GetLooseCharBox, pdfium.FPDFText_GetUnicode
-    builder = _Builder()
-    for index in range(count):
-        code = unicode_of(raw, index)
-        if code in (13, 10):
-            builder.end_line()
-        elif code in (32, 9, 0xA0, 0x3000):
-            builder.space()
-        elif loose(raw, index, by_ref) and builder.add(_character(code), *turned.corners(box)):
-            builder.font_size = _font_size(raw, index)
-    builder.end_line()
-    return PageText(number, width, height, builder.pieces, builder.chars, builder.unmapped)
-
-
-def _font_size(raw: Any, index: int) -> float:
-    """Font size of one character as drawn: the nominal size times the scale of its text matrix."""
-    matrix = pdfium.FS_MATRIX()
-    nominal = pdfium.FPDFText_GetFontSize(raw, index)
-    if not pdfium.FPDFText_GetMatrix(raw, index, ctypes.byref(matrix)):
-        return nominal
-    return nominal * math.hypot(matrix.c, matrix.d)
-
-
-class _Turned:
-    """From the page's own coordinates (origin bottom left, before rotation) to the page as it is shown."""
-
-    def __init__(self, page: Any) -> None:
-        self._left, self._bottom, self._right, self._top = page.get_cropbox()
-        self._rotation = page.get_rotation() % 360
-        wide, high = self._right - self._left, self._top - self._bottom
-        self.width, self.height = (high, wide) if self._rotation in (90, 270) else (wide, high)
-
-    def corners(self, box: Any) -> tuple[float, float, float, float]:
-        """x0, top, x1, bottom of a pdfium rectangle, origin at the shown page's top left."""
-        if self._rotation == 90:
-            return (
-                box.bottom - self._bottom,
-                box.left - self._left,
-                box.top - self._bottom,
-                box.right - self._left,
-            )
-        if self._rotation == 180:
-            return (
-                self._right - box.right,
-                box.bottom - self._bottom,
-                self._right - box.left,
-                box.top - self._bottom,
-            )
-        if self._rotation == 270:
-            return (
-                self._top - box.top,
-                self._right - box.right,
-                self._top - box.bottom,
-                self._right - box.left,
-            )
-        return box.left - self._left, self._top - box.top, box.right - self._left, self._top - box.bottom
-
-
-def _character(code: int) -> str:
-    return "\ufffd" if 0xD800 <= code <= 0xDFFF or code > 0x10FFFF else chr(code)
-
-
-class _Builder:
-    """Joins characters into pieces as long as they stay on the baseline and leave no wide gap."""
-
-    def __init__(self) -> None:
-        self.pieces: list[Piece] = []
-        self.chars = 0
-        self.unmapped = 0
-        self.font_size = 0.0
-        self._text: list[str] = []
-        self._box = (0.0, 0.0, 0.0, 0.0)
-        self._sizes: list[float] = []
-        self._space = False
-
-    def add(self, char: str, x0: float, top: float, x1: float, bottom: float) -> bool:
-        """Add one visible character with its box; True when a new piece begins with it."""
-        if char in _UNMAPPED:
-            self.unmapped += 1
+    page = PageText(number, frame.width, frame.height, [], 0, rules=rules)
+    if chars is None:
+        return page
+    seen = (chars.kind != SPACE) & (chars.kind != LINE_END)
+    if hidden is not None:
+        page.hidden = int((hidden & seen).sum())
+        seen &= ~hidden
+    visible = np.flatnonzero(seen)
+    page.unmapped = int((chars.kind[visible] == UNMAPPED).sum())
+    page.chars = visible.size - page.unmapped
+    if not visible.size:
+        return page
+    turns = _turns(chars, visible)
+    groups = [(int(turn), visible[turns == turn]) for turn in np.unique(turns)]
+    groups.sort(key=lambda group: -group[1].size)
+    for index, (turn, members) in enumerate(groups):
+        pieces = _pieces(chars, members, turn, frame, rules)
+        if index == 0:
+            page.turn, page.pieces = turn, pieces
         else:
-            self.chars += 1
-        size = max(bottom - top, 0.1)
-        if self._text:
-            left, high, right, low = self._box
-            last = max(self._sizes[-1], size)
-            same_line = min(low, bottom) - max(high, top) > 0.4 * min(size, low - high)
-            gap = x0 - right
-            if not same_line or gap > _PIECE_GAP * last or gap < -1.5 * last or x0 < left - last:
-                self._flush()
-            elif (self._space or gap > _SPACE_GAP * last) and self._text[-1] != " ":
-                self._text.append(" ")
-        self._space = False
-        begins = not self._text
-        if begins:
-            self._box = (x0, top, x1, bottom)
-            self._sizes = []
+            page.others.append(Turned(turn, pieces))
+    return page
+
+
+def _turns(chars: Chars, visible: Indices) -> Indices:
+    """Direction of each visible character; columns of vertical writing count as turned by 270 degrees."""
+    of_style = np.array([style.turn for style in chars.styles], np.intp)
+    turns = of_style[chars.style_of[visible]]
+    if (chars.code[visible] < 0x2E80).all():
+        return turns
+    # Upright ideographs, each below the one before it.
+    x0, top, x1, _ = chars.boxes[visible].T
+    size = np.maximum(x1 - x0, 0.1)
+    below = np.zeros(visible.size, np.bool_)
+    step = top[1:] - top[:-1]
+    below[1:] = (np.abs(x0[1:] - x0[:-1]) < 0.3 * size[1:]) & (step > 0.5 * size[1:]) & (step < 3 * size[1:])
+    if below.sum() < 0.6 * visible.size:
+        return turns
+    return np.full(visible.size, 270, np.intp)
+
+
+def _pieces(chars: Chars, members: Indices, turn: int, frame: Frame, rules: list[Rule]) -> list[Piece]:
+    boxes = upright(chars.boxes[members], turn, frame.width, frame.height)
+    code = chars.code[members]
+    breaks, spaces = _joints(chars, members, code, boxes, rules if turn == 0 else [])
+    code, spaces = _raised(code, boxes, breaks, spaces)
+    starts = np.flatnonzero(breaks)
+    # The text of all pieces at once: every character moves on by the spaces before it.
+    place = np.arange(code.size) + np.cumsum(spaces)
+    text_codes = np.full(int(place[-1]) + 1, 32, np.uint32)
+    text_codes[place] = code
+    text = text_codes.tobytes().decode("utf-32-le", "replace")
+    ends = np.append(place[starts[1:]], len(text)).tolist()
+    edges = np.stack(
+        (
+            np.minimum.reduceat(boxes[:, 0], starts),
+            np.minimum.reduceat(boxes[:, 1], starts),
+            np.maximum.reduceat(boxes[:, 2], starts),
+            np.maximum.reduceat(boxes[:, 3], starts),
+        ),
+        axis=1,
+    )
+    # To a tenth of a point: finer than any reader can see, and the same on every machine.
+    corners = np.round(edges.astype(np.float64), 1).tolist()
+    styles = chars.styles
+    style_of = chars.style_of[members]
+    first = style_of[starts].tolist()
+    stops = np.append(starts[1:], code.size)
+    last = style_of[stops - 1].tolist()
+    main = style_of[(starts + stops) // 2].tolist()  # a mark or a symbol may stand at either end
+    pieces: list[Piece] = []
+    for (x0, top, x1, bottom), at, end, a, b, m in zip(
+        corners, place[starts].tolist(), ends, first, last, main, strict=True
+    ):
+        style = styles[m]
+        bold = styles[a].bold and styles[b].bold
+        mono = styles[a].mono and styles[b].mono and style.mono
+        # A font without a usable size (a matrix of zeros) is measured by its boxes.
+        size = style.size if style.size > 0.5 else max(bottom - top, 0.1)
+        pieces.append(Piece(text[at:end], x0, top, x1, bottom, size, bold, mono))
+    return pieces
+
+
+def _joints(
+    chars: Chars, members: Indices, code: Codes, boxes: Floats, rules: list[Rule]
+) -> tuple[Flags, Flags]:
+    """Before which characters a new piece begins, and before which a space stands."""
+    count = members.size
+    breaks = np.ones(count, np.bool_)
+    spaces = np.zeros(count, np.bool_)
+    if count == 1:
+        return breaks, spaces
+    x0, top, x1, bottom = boxes.T
+    height = np.maximum(bottom - top, 0.1)
+    smaller = np.minimum(height[1:], height[:-1])
+    of_style = np.array([style.size for style in chars.styles], np.float32)
+    em = of_style[chars.style_of[members]]
+    em = np.where((em > 0.5) & (em < 2 * height), em, height)  # a font may have no size of its own
+    em = np.maximum(em[1:], em[:-1])
+    gap = x0[1:] - x1[:-1]
+    overlap = np.minimum(bottom[1:], bottom[:-1]) - np.maximum(top[1:], top[:-1])
+    blank = np.cumsum(chars.kind == SPACE)[members]
+    line_end = np.cumsum(chars.kind == LINE_END)[members]
+    breaks[1:] = (
+        (overlap <= 0.4 * smaller)
+        | (gap > _PIECE_GAP * em)
+        | (gap < -1.5 * em)
+        | (line_end[1:] != line_end[:-1])  # pdfium's guess: pieces of one line meet again by geometry
+    )
+    for rule in rules:
+        if rule.vertical:
+            middle = (top[1:] + bottom[1:]) / 2
+            breaks[1:] |= (
+                (x1[:-1] <= rule.x0 + 1)
+                & (x0[1:] >= rule.x1 - 1)
+                & (middle > rule.top)
+                & (middle < rule.bottom)
+            )
+    ideograph = (code >= 0x2E80) & (code < 0xFFE0)
+    wide = gap > np.where(ideograph[1:] & ideograph[:-1], _CJK_SPACE_GAP, _SPACE_GAP) * em
+    between = blank[1:] != blank[:-1]
+    between &= ~(ideograph[1:] & ideograph[:-1]) | (gap > 0.3 * em)
+    spaces[1:] = (between | wide) & ~breaks[1:]
+    return breaks, spaces
+
+
+_RAISED = {ord(plain): ord(raised) for plain, raised in zip("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻", strict=True)}
+
+
+def _raised(code: Codes, boxes: Floats, breaks: Flags, spaces: Flags) -> tuple[Codes, Flags]:
+    """Write raised digits as superscripts, apart from the word they note but close to a unit or a number."""
+    top, bottom = boxes[:, 1], boxes[:, 3]
+    height = np.maximum(bottom - top, 0.1)
+    small = height[1:] < _RAISED_HEIGHT * height[:-1]
+    after = np.zeros(code.size, np.bool_)  # smaller and higher than the character before
+    after[1:] = small & (bottom[1:] < bottom[:-1] - 0.12 * height[:-1]) & ~breaks[1:]
+    before = np.zeros(code.size, np.bool_)  # smaller and higher than the character after, at a line's begin
+    grows = (height[:-1] < _RAISED_HEIGHT * height[1:]) & (bottom[:-1] < bottom[1:] - 0.12 * height[1:])
+    before[:-1] = grows & ~breaks[1:]
+    starts = np.flatnonzero(after | before)
+    if not starts.size:
+        return code, spaces
+    code = code.copy()
+    for start in starts.tolist():
+        if after[start]:
+            end = start
+            limit = _RAISED_HEIGHT * height[start - 1]
+            while (
+                end < code.size and height[end] < limit and (end == start or not (breaks[end] or spaces[end]))
+            ):
+                end += 1
+            if not _raise(code, start, end):
+                continue
+            word = code[max(0, start - 3) : start].tobytes().decode("utf-32-le", "replace")
+            spaces[start] = len(word) == 3 and (word.isalpha() or not word[-1].isalnum())
         else:
-            left, high, right, low = self._box
-            self._box = (min(left, x0), min(high, top), max(right, x1), max(low, bottom))
-        self._text.append(char)
-        self._sizes.append(size)
-        return begins
+            begin = start
+            while begin > 0 and not breaks[begin] and height[begin - 1] < 1.05 * height[start]:
+                begin -= 1
+            if breaks[begin] and start - begin < 4 and _raise(code, begin, start + 1):
+                spaces[start + 1] = True
+    return code, spaces
 
-    def space(self) -> None:
-        """Note a space; it counts only between two characters of a piece."""
-        self._space = True
 
-    def end_line(self) -> None:
-        """End the piece at pdfium's line end. The line end is a guess: pieces meet again by geometry."""
-        self._flush()
+def _raise(code: Codes, start: int, end: int) -> bool:
+    """Replace `code[start:end]` by superscripts; False, and nothing done, if it holds anything but digits."""
+    raised = [_RAISED.get(value, 0) for value in code[start:end].tolist()]
+    if not raised or not all(raised):
+        return False
+    code[start:end] = raised
+    return True
 
-    def _flush(self) -> None:
-        if len(self._text) > 1 and self._text[-1] in LINE_END_HYPHENS:
-            self.unmapped -= self._text[-1] == "\ufffe"  # it stood for a hyphen
-            self._text[-1] = LINE_HYPHEN
-        text = "".join("\ufffd" if c in _UNMAPPED else c for c in self._text).strip()
-        if text:
-            # A font without a usable size (a matrix of zeros) is measured by its boxes.
-            size = self.font_size if self.font_size > 0.5 else median(self._sizes)
-            self.pieces.append(Piece(text, *self._box, size=round(size, 2)))
-        self._text = []
-        self._space = False
+
+LINE_HYPHEN_TEXT = chr(LINE_HYPHEN)

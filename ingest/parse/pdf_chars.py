@@ -1,0 +1,271 @@
+"""The characters of a PDF page as arrays: code, place as shown, and the style each is drawn in.
+
+Layout needs a call into pdfium for every character, so the calls are made as cheap as Python allows: function
+pointers without argument conversion that keep the interpreter lock, driven by `map`, writing into one
+buffer that numpy reads. Measured: 0.11 µs a box, against 0.37 µs through the typed functions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import pypdfium2.raw as pdfium
+from numpy.typing import NDArray
+
+from ingest.parse.pdf_frame import Frame
+
+Floats = NDArray[np.float32]
+Codes = NDArray[np.uint32]
+Kinds = NDArray[np.uint8]
+Indices = NDArray[np.intp]
+
+VISIBLE, SPACE, LINE_END, UNMAPPED, HYPHEN = range(5)
+LINE_HYPHEN = 0xAD  # a hyphen that pdfium takes for a mere line-end mark
+REPLACED = 0xFFFD
+
+_CHUNK = 4096  # boxes read at once
+_CJK = 0x2E80  # from here on words are not parted by spaces: any character may begin another text object
+
+
+def call(name: str, restype: Any = ctypes.c_int) -> Callable[..., Any]:
+    """A pdfium function without argument conversion: pass `c_void_p`, `byref(...)` and small integers."""
+    address = ctypes.cast(getattr(pdfium, name), ctypes.c_void_p).value
+    return ctypes.PYFUNCTYPE(restype)(address or 0)
+
+
+_unicode = call("FPDFText_GetUnicode", ctypes.c_uint)
+_loose_box = call("FPDFText_GetLooseCharBox")
+_text_object = call("FPDFText_GetTextObject", ctypes.c_size_t)
+_text = call("FPDFText_GetText")
+_text_index = call("FPDFText_GetTextIndexFromCharIndex")
+_font_size = call("FPDFText_GetFontSize", ctypes.c_double)
+_matrix = call("FPDFText_GetMatrix")
+_fill = call("FPDFText_GetFillColor")
+_render_mode = call("FPDFTextObj_GetTextRenderMode")
+_font = call("FPDFTextObj_GetFont", ctypes.c_size_t)
+_font_name = call("FPDFFont_GetBaseFontName", ctypes.c_size_t)
+_font_weight = call("FPDFFont_GetWeight")
+_is_hyphen = call("FPDFText_IsHyphen")
+_map_error = call("FPDFText_HasUnicodeMapError")
+
+_boxes = (pdfium.FS_RECTF * _CHUNK)()
+_box_refs = [ctypes.byref(_boxes, 16 * i) for i in range(_CHUNK)]
+_box_view: Floats = np.frombuffer(memoryview(_boxes).cast("B"), np.float32).reshape(_CHUNK, 4)
+_colour = (ctypes.c_uint * 4)()
+_colour_refs = [ctypes.byref(_colour, 4 * i) for i in range(4)]
+_form = pdfium.FS_MATRIX()
+_form_ref = ctypes.byref(_form)
+_name = ctypes.create_string_buffer(128)
+_name_ref = ctypes.byref(_name)
+
+
+def _classes() -> Kinds:
+    table = np.zeros(0x10000, np.uint8)
+    table[[9, 32, 0xA0, 0x1680, 0x202F, 0x205F, 0x3000, 0xFEFF, 0x200B, *range(0x2000, 0x200B)]] = SPACE
+    table[[10, 13]] = LINE_END
+    table[[0, 1, *range(3, 9), REPLACED, 0xFFFF]] = UNMAPPED
+    table[0xD800:0xE000] = UNMAPPED  # halves of a pair: pdfium gives whole code points
+    table[[2, 0xFFFE]] = HYPHEN  # a hyphen at a line end, or a glyph without text: `_settle` asks which
+    return table
+
+
+_CLASS = _classes()
+_BOLD_NAMES = (b"bold", b"black", b"heavy", b"semibd", b"demi", b"-bd", b"cmbx", b"sfbx", b"-medi")
+_MONO_NAMES = (b"mono", b"courier", b"consol", b"typewriter", b"cmtt", b"menlo", b"sourcecode")
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a text object is drawn.
+
+    Attributes:
+        size: font size as drawn, in points.
+        bold: by the weight or the name of its font.
+        mono: by the name of its font: all letters equally wide, as in program code.
+        turn: direction of the text on the page as shown, in degrees counter-clockwise: 0, 90, 180 or 270.
+        mode: text render mode; 3 draws nothing.
+        colour: fill as red, green, blue, alpha in [0, 255].
+    """
+
+    size: float
+    bold: bool
+    mono: bool
+    turn: int
+    mode: int
+    colour: tuple[int, int, int, int]
+
+
+@dataclass(slots=True)
+class Chars:
+    """All characters of a page in the order pdfium gives them.
+
+    Attributes:
+        code: code points; unmapped glyphs are U+FFFD, hyphens that only mark a line end U+00AD.
+        kind: VISIBLE, SPACE, LINE_END or UNMAPPED for each.
+        boxes: shape (n, 4), points: left, top, right, bottom from the shown page's top left.
+        style_of: index into `styles` for each.
+    """
+
+    code: Codes
+    kind: Kinds
+    boxes: Floats
+    style_of: Indices
+    styles: list[Style]
+
+
+def read_chars(text_page: Any, frame: Frame) -> Chars | None:
+    """The characters of a `pypdfium2.PdfTextPage`; None when it has none."""
+    count = text_page.count_chars()
+    if count <= 0:
+        return None
+    handle = ctypes.cast(text_page.raw, ctypes.c_void_p)
+    code = _codes(handle, count)
+    kind = _CLASS[np.minimum(code, 0xFFFF)]
+    boxes = _char_boxes(handle, count)
+    style_of, styles = _styles(handle, code, kind, boxes, frame)
+    _settle(handle, code, kind)
+    return Chars(code, kind, frame.shown(boxes), style_of, styles)
+
+
+def plain_text(text_page: Any) -> str:
+    """The text of a page as pdfium orders it, with its line ends, without places or layout."""
+    count = text_page.count_chars()
+    if count <= 0:
+        return ""
+    codes = _codes(ctypes.cast(text_page.raw, ctypes.c_void_p), count)
+    return codes.tobytes().decode("utf-32-le", "replace")
+
+
+def _codes(handle: Any, count: int) -> Codes:
+    units = (ctypes.c_ushort * (count + 1))()
+    written = _text(handle, 0, count, ctypes.byref(units))
+    if written == count + 1 and _text_index(handle, count - 1) == count - 1:
+        code = np.frombuffer(memoryview(units).cast("B"), np.uint16, count).astype(np.uint32)
+        if not ((code >= 0xD800) & (code < 0xE000)).any():
+            return code
+    # The text leaves out or adds characters: ask for each one.
+    code = np.fromiter(map(_unicode, repeat(handle), range(count)), np.uint32, count)
+    code[code > 0x10FFFF] = REPLACED
+    return code
+
+
+def _char_boxes(handle: Any, count: int) -> Floats:
+    boxes: Floats = np.empty((count, 4), np.float32)
+    for start in range(0, count, _CHUNK):
+        size = min(_CHUNK, count - start)
+        _box_view[:size] = 0
+        deque(map(_loose_box, repeat(handle), range(start, start + size), _box_refs), maxlen=0)
+        boxes[start : start + size] = _box_view[:size]
+    return boxes
+
+
+def _settle(handle: Any, code: Codes, kind: Kinds) -> None:
+    """Part hyphens at line ends from glyphs without text, and name both by their code."""
+    for index in np.flatnonzero(kind == HYPHEN).tolist():
+        hyphen = _is_hyphen(handle, index) == 1
+        kind[index] = VISIBLE if hyphen else UNMAPPED
+        code[index] = LINE_HYPHEN if hyphen else REPLACED
+    code[kind == UNMAPPED] = REPLACED
+
+
+def _styles(
+    handle: Any, code: Codes, kind: Kinds, boxes: Floats, frame: Frame
+) -> tuple[Indices, list[Style]]:
+    """The style of each character, asked where a text object can begin: words, changed heights, CJK."""
+    height = boxes[:, 1] - boxes[:, 3]
+    asked = code >= _CJK
+    asked[0] = True
+    asked[1:] |= (kind[:-1] == SPACE) | (kind[:-1] == LINE_END) | (np.abs(np.diff(height)) > 0.01)
+    asked &= (kind != SPACE) & (kind != LINE_END)
+    at = np.flatnonzero(asked)
+    style_of: Indices = np.zeros(len(code), np.intp)
+    if not at.size:
+        return style_of, [Style(1.0, False, False, 0, 0, (0, 0, 0, 255))]
+    objects = np.fromiter(map(_text_object, repeat(handle), at.tolist()), np.uint64, at.size)
+    begins = np.flatnonzero(np.concatenate(([True], objects[1:] != objects[:-1])))
+    reader = _StyleReader(handle, frame)
+    starts = at[begins]
+    indices = [
+        reader.index(index, pointer)
+        for index, pointer in zip(starts.tolist(), objects[begins].tolist(), strict=True)
+    ]
+    lengths = np.diff(np.append(starts, len(code)))
+    lengths[0] += starts[0]
+    _note_guessed(handle, starts, lengths, kind)
+    return np.repeat(np.array(indices, np.intp), lengths), reader.styles
+
+
+def _note_guessed(handle: Any, starts: Indices, lengths: Indices, kind: Kinds) -> None:
+    """Mark characters whose code pdfium guessed because their font maps it to no text."""
+    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+        if _map_error(handle, start) == 1:
+            for index in range(start, start + length):
+                if kind[index] == VISIBLE and _map_error(handle, index) == 1:
+                    kind[index] = UNMAPPED
+
+
+class _StyleReader:
+    """Styles of text objects, each way of drawing kept once."""
+
+    def __init__(self, handle: Any, frame: Frame) -> None:
+        self._handle = handle
+        self._rotation = frame.rotation
+        self._by_object: dict[int, int] = {}
+        self._by_drawing: dict[tuple[Any, ...], int] = {}
+        self.styles: list[Style] = []
+
+    def index(self, at: int, pointer: int) -> int:
+        """Index of the style of the text object at `pointer`, of which the character `at` is a part."""
+        known = self._by_object.get(pointer)
+        if known is not None:
+            return known
+        handle = self._handle
+        a = b = c = d = 1.0
+        if _matrix(handle, at, _form_ref):
+            a, b, c, d = _form.a, _form.b, _form.c, _form.d
+        colour = tuple(_colour) if _fill(handle, at, *_colour_refs) else (0, 0, 0, 255)
+        mode = font = 0
+        if pointer:
+            drawn = ctypes.c_void_p(pointer)
+            mode, font = _render_mode(drawn), _font(drawn)
+        drawing = (_font_size(handle, at), a, b, c, d, mode, font, colour)
+        index = self._by_drawing.get(drawing)
+        if index is None:
+            index = self._by_drawing[drawing] = len(self.styles)
+            self.styles.append(self._style(*drawing))
+        self._by_object[pointer] = index
+        return index
+
+    def _style(
+        self,
+        size: float,
+        a: float,
+        b: float,
+        c: float,
+        d: float,
+        mode: int,
+        font: int,
+        colour: tuple[int, int, int, int],
+    ) -> Style:
+        turn = (90 if b > 0 else 270) if abs(b) > abs(a) else 180 if a < 0 and d < 0 else 0
+        bold, mono = _looks(font)
+        turn = (turn - self._rotation) % 360
+        return Style(round(size * math.hypot(c, d), 2), bold, mono, turn, mode, colour)
+
+
+def _looks(font: int) -> tuple[bool, bool]:
+    """Whether a font is bold, and whether it is one for program code."""
+    if not font:
+        return False, False
+    handle = ctypes.c_void_p(font)
+    length = _font_name(handle, _name_ref, ctypes.c_size_t(len(_name)))
+    name = _name.value.lower() if 0 < length <= len(_name) else b""
+    bold = any(word in name for word in _BOLD_NAMES) or _font_weight(handle) >= 600
+    return bold, any(word in name for word in _MONO_NAMES)

@@ -1,0 +1,278 @@
+"""Tables of a PDF page: cells between drawn borders, and cells that merely line up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+
+from ingest.parse.pdf_rules import Rule
+from ingest.parse.pdf_words import Piece
+
+_TOUCH = 3.0  # points: borders this close meet
+_SAME = 2.0  # points: borders this close are one
+_STRAY = 0.15  # of the rows may run over the gap between two columns
+_MIN_GAP = 0.3  # in font sizes, between two columns
+_MAX_RULES = 600  # more are a drawing
+
+Cell = list[Piece]
+
+
+@dataclass(slots=True, eq=False)
+class Table(Piece):
+    """A table with drawn borders; it takes the place of its pieces on the page.
+
+    Attributes:
+        rows: cells in order, each with its lines from the top; a cell that a merged one covers is empty, one
+            that is merged with the cell above repeats its lines.
+        edges: x positions of the column borders.
+    """
+
+    rows: list[list[Cell]] = field(default_factory=list)
+    edges: list[float] = field(default_factory=list)
+
+
+def with_tables(pieces: list[Piece], rules: Sequence[Rule]) -> list[Piece]:
+    """The pieces of a page, those between the borders of a table replaced by it."""
+    if len(rules) < 5 or len(rules) > _MAX_RULES:
+        return pieces
+    for grid in _grids(rules):
+        inside = [p for p in pieces if grid.holds(p)]
+        table = grid.table(inside) if len(inside) >= 3 else None
+        if table is not None:
+            taken = set(map(id, inside))
+            pieces = [*(p for p in pieces if id(p) not in taken), table]
+    return pieces
+
+
+def _grids(rules: Sequence[Rule]) -> list[_Grid]:
+    """Sets of borders that touch each other and form at least two columns and two rows."""
+    upright = _merged([(r.x0 / 2 + r.x1 / 2, r.top, r.bottom) for r in rules if r.vertical])
+    level = _merged([(r.top / 2 + r.bottom / 2, r.x0, r.x1) for r in rules if not r.vertical])
+    if not upright or len(level) < 2:
+        return []
+    v, h = np.array(upright), np.array(level)
+    meets = (
+        (v[:, None, 0] >= h[None, :, 1] - _TOUCH)
+        & (v[:, None, 0] <= h[None, :, 2] + _TOUCH)
+        & (h[None, :, 0] >= v[:, None, 1] - _TOUCH)
+        & (h[None, :, 0] <= v[:, None, 2] + _TOUCH)
+    )
+    found: list[_Grid] = []
+    free = set(range(len(v)))
+    while free:
+        mine = np.zeros(len(v), np.bool_)
+        mine[free.pop()] = True
+        while True:
+            across = meets[mine].any(axis=0)
+            grown = mine | meets[:, across].any(axis=1)
+            if (grown == mine).all():
+                break
+            mine = grown
+        free -= set(np.flatnonzero(mine).tolist())
+        grid = _Grid(v[mine], h[across])
+        if len(grid.xs) >= 3 and len(grid.ys) >= 3:
+            found.append(grid)
+    return found
+
+
+def _merged(lines: list[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
+    """Lines as (position, start, end), pieces of one line joined."""
+    out: list[tuple[float, float, float]] = []
+    for at, start, end in sorted((round(at), start, end) for at, start, end in lines):
+        for index in range(len(out) - 1, -1, -1):
+            last = out[index]
+            if at - last[0] > _SAME:
+                break
+            if start <= last[2] + _TOUCH and end >= last[1] - _TOUCH:
+                out[index] = (last[0], min(start, last[1]), max(end, last[2]))
+                break
+        else:
+            out.append((at, start, end))
+    return out
+
+
+def _positions(values: Sequence[float]) -> list[float]:
+    found: list[float] = []
+    for value in sorted(values):
+        if not found or value - found[-1] > 2 * _SAME:
+            found.append(value)
+    return found
+
+
+class _Grid:
+    """Borders of one table: `v` and `h` hold (position, start, end) of upright and level lines."""
+
+    def __init__(self, v: np.ndarray, h: np.ndarray) -> None:
+        self._v = v
+        self._h = h
+        self.xs = _positions([*v[:, 0].tolist(), float(h[:, 1].min()), float(h[:, 2].max())])
+        self.ys = _positions([*h[:, 0].tolist(), float(v[:, 1].min()), float(v[:, 2].max())])
+
+    def holds(self, piece: Piece) -> bool:
+        """Whether a piece stands inside the outer borders."""
+        x, y = (piece.x0 + piece.x1) / 2, (piece.top + piece.bottom) / 2
+        return self.xs[0] - 1 <= x <= self.xs[-1] + 1 and self.ys[0] - 1 <= y <= self.ys[-1] + 1
+
+    def table(self, pieces: list[Piece]) -> Table | None:
+        """The table with its cells filled; None where too few of them hold text."""
+        columns, rows = len(self.xs) - 1, len(self.ys) - 1
+        cells: list[list[Cell]] = [[[] for _ in range(columns)] for _ in range(rows)]
+        for piece in sorted(pieces, key=lambda p: (p.top + p.bottom, p.x0)):
+            row = _slot(self.ys, (piece.top + piece.bottom) / 2)
+            column = _slot(self.xs, (piece.x0 + piece.x1) / 2)
+            row, column = self._owner(row, column)
+            cells[row][column].append(piece)
+        filled = [sum(1 for cell in row if cell) for row in cells]
+        if sum(1 for n in filled if n) < 2 or max(filled) < 2:
+            return None
+        self._repeat_merged(cells)
+        kept: list[list[Cell]] = []
+        for row in cells:
+            if any(row):
+                kept.extend(_text_rows(row))
+        used = [c for c in range(columns) if any(row[c] for row in kept)]
+        kept = [[row[c] for c in used] for row in kept]
+        text = " ".join(p.text for p in pieces)
+        size = pieces[0].size
+        x0, top, x1, bottom = self.xs[0], self.ys[0], self.xs[-1], self.ys[-1]
+        return Table(text, x0, top, x1, bottom, size, rows=kept, edges=self.xs)
+
+    def _owner(self, row: int, column: int) -> tuple[int, int]:
+        """The first cell of the merged cell that this one is part of."""
+        while column > 0 and not self._border(self._v, self.xs[column], self._mid(self.ys, row)):
+            column -= 1
+        while row > 0 and not self._border(self._h, self.ys[row], self._mid(self.xs, column)):
+            row -= 1
+        return row, column
+
+    def _repeat_merged(self, cells: list[list[Cell]]) -> None:
+        """Text of a cell that runs over several rows stands in each of them."""
+        for row in range(1, len(cells)):
+            for column, cell in enumerate(cells[row]):
+                if cell or not cells[row - 1][column] or not any(cells[row]):
+                    continue
+                if not self._border(self._h, self.ys[row], self._mid(self.xs, column)):
+                    cells[row][column] = cells[row - 1][column]
+
+    @staticmethod
+    def _mid(edges: list[float], index: int) -> float:
+        return (edges[index] + edges[index + 1]) / 2
+
+    @staticmethod
+    def _border(lines: np.ndarray, at: float, across: float) -> bool:
+        """Whether a border at position `at` covers the point `across` along it."""
+        return bool(
+            (
+                (np.abs(lines[:, 0] - at) <= 2 * _SAME)
+                & (lines[:, 1] <= across + _TOUCH)
+                & (lines[:, 2] >= across - _TOUCH)
+            ).any()
+        )
+
+
+def _slot(edges: list[float], at: float) -> int:
+    return max(0, min(sum(1 for edge in edges if edge <= at) - 1, len(edges) - 2))
+
+
+def _text_rows(cells: list[Cell]) -> list[list[Cell]]:
+    """One row, or several where the cells of a band without inner borders hold equally many lines."""
+    levels = [_levels(cell) for cell in cells]
+    filled = [level for level in levels if level]
+    count = len(filled[0])
+    if len(filled) < 2 or count < 2 or any(len(level) != count for level in filled):
+        return [cells]
+    for index in range(count):
+        tops = [level[index][0].top for level in filled]
+        if max(tops) - min(tops) > 0.4 * filled[0][index][0].size:
+            return [cells]
+    return [[level[index] if level else [] for level in levels] for index in range(count)]
+
+
+def _levels(cell: Cell) -> list[Cell]:
+    """The lines of a cell, each with its pieces."""
+    lines: list[Cell] = []
+    for piece in cell:
+        if lines and piece.top < lines[-1][-1].bottom - 0.5 * piece.size:
+            lines[-1].append(piece)
+        else:
+            lines.append([piece])
+    return lines
+
+
+def aligned(rows: list[list[Piece]]) -> list[list[Cell]]:
+    """Cells of rows without borders, in the columns that the rows share.
+
+    Args:
+        rows: the pieces of each row from the left.
+
+    Returns:
+        One list of cells per row, all of one length; empty cells stay empty. A piece that spans several
+        columns stands in the first of them.
+    """
+    columns = _columns(rows)
+    result: list[list[Cell]] = []
+    for row in rows:
+        cells: list[Cell] = [[] for _ in columns]
+        for piece in row:
+            for part in _parted(piece, columns) if len(row) > 1 else [piece]:
+                cells[_column(columns, part)].append(part)
+        result.append(cells)
+    return result
+
+
+def _columns(rows: list[list[Piece]]) -> list[tuple[float, float]]:
+    """Left and right edges of the columns: stretches of the width that few rows leave empty."""
+    steps: list[tuple[float, int]] = []
+    for row in rows:
+        for piece in row:
+            steps += [(piece.x0, 1), (piece.x1, -1)]
+    steps.sort()
+    few = _STRAY * len(rows)
+    columns: list[tuple[float, float]] = []
+    cover, start = 0, None
+    for at, step in steps:
+        cover += step
+        if cover > few and start is None:
+            start = at
+        elif cover <= few and start is not None:
+            columns.append((start, at))
+            start = None
+    merged: list[tuple[float, float]] = []
+    for x0, x1 in columns:
+        if merged and x0 - merged[-1][1] < _MIN_GAP * rows[0][0].size:
+            merged[-1] = (merged[-1][0], x1)
+        else:
+            merged.append((x0, x1))
+    return merged or [(rows[0][0].x0, rows[0][-1].x1)]
+
+
+def _parted(piece: Piece, columns: list[tuple[float, float]]) -> list[Piece]:
+    """A piece that runs over the gap between two columns, cut at its space there, if it has one."""
+    for (_, left), (right, _) in pairwise(columns):
+        if not (piece.x0 < left - piece.size and piece.x1 > right + piece.size and " " in piece.text):
+            continue
+        per_char = (piece.x1 - piece.x0) / len(piece.text)
+        at = ((left + right) / 2 - piece.x0) / per_char
+        space = min(
+            (i for i, c in enumerate(piece.text) if c == " "), key=lambda index: abs(index + 0.5 - at)
+        )
+        if abs(space + 0.5 - at) * per_char > 1.2 * piece.size:
+            continue
+        cut = piece.x0 + per_char * space
+        head = replace(piece, text=piece.text[:space], x1=round(cut, 1))
+        tail = replace(piece, text=piece.text[space + 1 :], x0=round(cut + per_char, 1))
+        return [head, *_parted(tail, columns)]
+    return [piece]
+
+
+def _column(columns: list[tuple[float, float]], piece: Piece) -> int:
+    overlaps = [min(piece.x1, x1) - max(piece.x0, x0) for x0, x1 in columns]
+    best = max(overlaps)
+    if best > 0:
+        # A spanning piece belongs to the first column that it really covers.
+        return next(i for i, o in enumerate(overlaps) if o > 0.5 * min(best, columns[i][1] - columns[i][0]))
+    middle = (piece.x0 + piece.x1) / 2
+    return min(range(len(columns)), key=lambda i: abs((columns[i][0] + columns[i][1]) / 2 - middle))
