@@ -1,18 +1,20 @@
 """Bytes → text: which encoding, and how sure.
 
-A declaration or a detector is only a hint; what decodes without error into plausible text wins. Chinese
-encodings overlap (most Big5 bytes are valid GB18030 and read as rare characters), so candidates are compared
-by how common their characters are.
+Marks and strict UTF-8 decide by themselves. Everything else is decided by which reading is the most probable
+text (`charset_model`); a declaration only adds weight to its encoding, so one that lies is outvoted.
 """
 
 from __future__ import annotations
 
 import codecs
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import regex
 
 from core.errors import DocumentRejected
+from ingest.parse.charset_model import CANDIDATES, Candidate, cost_of, cost_of_neighbours
 from ingest.parse.model import ParseWarning
 
 _BOMS = (
@@ -22,37 +24,29 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_MULTIBYTE = ("gb18030", "big5hkscs", "shift_jis", "euc_jp", "euc_kr")
-_SAMPLE = 64 * 1024
-_MIN_CONFIDENCE = 0.35
-# Frequent characters and syllables: about 40 % of running Chinese, a quarter of Korean.
-_FREQUENT = frozenset(
-    "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过发后作里用道行所然"
-    "家种事成方多经么去法学如都同现当没动面起看定天分还进好小部其些主样理心本前开但因只从想实日者意无力它与长"
-    "這個們來為國時會說對過發後裡種經麼學現當沒動點從實長機關業間問並應戰頭體見與無還進樣開於電話資網維數據"
-)
-_KOREAN = frozenset("이다는은을를에의가고하한지로기서사도자인그어대나시리일부해정스")
-
-
-def _level_one() -> frozenset[str]:
-    """The first levels of GB 2312 and of Big5: the everyday characters, in plain byte ranges."""
-    gb = bytes(b for lead in range(0xB0, 0xD8) for tail in range(0xA1, 0xFF) for b in (lead, tail))
-    tails = (*range(0x40, 0x7F), *range(0xA1, 0xFF))
-    big5 = bytes(b for lead in range(0xA4, 0xC7) for tail in tails for b in (lead, tail))
-    return frozenset(gb.decode("gb2312", "ignore")) | frozenset(big5.decode("big5", "ignore"))
-
-
-_EVERYDAY = _level_one()
-_HAN = regex.compile(r"\p{Han}")
-_KANA = regex.compile(r"[\u3041-\u30ff]")
-_HANGUL = regex.compile(r"[\uac00-\ud7a3]")
-_CJK_MARK = frozenset("，。、；：？！（）《》「」『』“”‘’【】—…")
-_ODD = regex.compile(r"[\ue000-\uf8ff\x80-\x9f\ufffd\U000f0000-\U0010ffff]|[\uff61-\uff9f]")
+_SAMPLE = 6144
+_ENOUGH_HIGH_BYTES = 400
+_MAX_BROKEN = 0.02  # share of characters; more means the wrong table
+_DECLARED_WEIGHT = 6.0  # nats: outvotes about one character in doubt, not three
+_TEMPERATURE = 2.5  # the model takes neighbours for independent, so its odds are too sure
+_NEAR = 25.0  # nats: readings further behind the best do not count
+# Share of the text that is expected to be wrong: where it is large the text is refused, where it is small a
+# warning is given. One doubtful letter in a line does no harm, a Chinese text in the wrong table is all noise.
+_MAX_DAMAGE, _HARMLESS = 0.2, 0.005
+_SURROGATE = regex.compile(r"[\ud800-\udfff]")
+_HIGH = bytes(range(0x80, 0x100))
+_TEXT_BYTES = bytes((9, 10, 11, 12, 13, 27, *range(32, 256)))
+# Escape sequences of encodings that are written in 7 bits.
+_SEVEN_BIT = ((b"\x1b$)C", "iso2022_kr"), (b"\x1b$", "iso2022_jp_2"), (b"~{", "hz"))
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Decoded text without its byte-order mark; `confidence` in [0, 1]."""
+    """Decoded text without its byte-order mark.
+
+    Attributes:
+        confidence: estimated probability in [0, 1] that the text is read right.
+    """
 
     text: str
     encoding: str
@@ -68,174 +62,191 @@ def decode(data: bytes, declared: str | None = None) -> Decoded:
         declared: the encoding that the document itself names (HTML meta, XML declaration), if any.
 
     Raises:
-        DocumentRejected: no encoding gives plausible text (`encoding`).
+        DocumentRejected: two readings are about equally likely, or none is plausible text (`encoding`).
     """
     for bom, name in _BOMS:
         if data.startswith(bom):
-            text = data[len(bom) :].decode(name, errors="surrogatepass" if "16" in name else "replace")
-            return Decoded(_scrub(text), "utf-8-sig" if name == "utf-8" else name, 1.0)
-    if wide := _utf16_without_bom(data):
-        return wide
-    if utf8 := _utf8(data):
-        return utf8
-    if named := _as_declared(data, declared):
-        return named
-    return _detected(data)
+            return _read(data[len(bom) :], name, 1.0, shown="utf-8-sig" if name == "utf-8" else name)
+    odd = len(data[:_SAMPLE].translate(None, _TEXT_BYTES)) > 0  # UTF-16 is full of them
+    if not odd and (found := _seven_bit(data) or _utf8(data)):
+        return found
+    return _most_probable(data, declared)
 
 
-def _scrub(text: str) -> str:
-    """Lone surrogates become U+FFFD, one for one, so that every later step can encode the text."""
-    if regex.search(r"[\ud800-\udfff]", text):
-        return regex.sub(r"[\ud800-\udfff]", "\ufffd", text)
-    return text
+def _read(data: bytes, name: str, confidence: float, *, shown: str = "") -> Decoded:
+    """The whole file as `name`; lone surrogates and broken bytes become U+FFFD, one for one."""
+    text = data.decode(name, errors="surrogatepass" if name.startswith("utf-16") and len(data) % 2 == 0 else "replace")
+    text = _SURROGATE.sub("\ufffd", text)
+    broken = text.count("\ufffd")
+    warnings: tuple[ParseWarning, ...] = ()
+    if broken and name.startswith("utf-8"):
+        broken -= data.count("\ufffd".encode())
+    if broken:
+        warnings = (ParseWarning("broken_bytes", f"{broken} byte sequences are not {shown or name}."),)
+    return Decoded(text, shown or name, confidence, warnings)
+
+
+def _seven_bit(data: bytes) -> Decoded | None:
+    if not data.isascii():
+        return None
+    for escape, name in _SEVEN_BIT:
+        if escape not in data:
+            continue
+        try:
+            text = data.decode(name)
+        except UnicodeDecodeError:
+            continue
+        if not text.isascii():
+            return Decoded(text, name, 0.95)
+    return Decoded(data.decode("ascii"), "ascii", 1.0)
 
 
 def _utf8(data: bytes) -> Decoded | None:
+    """UTF-8, also with a few broken bytes (a cut at the end, one bad character)."""
     try:
         text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return _mostly_utf8(data, error)
-    return Decoded(text, "ascii" if text.isascii() else "utf-8", 1.0)
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", errors="replace")
+        broken = text.count("\ufffd") - data.count("\ufffd".encode())
+        whole = sum(1 for c in text if c > "\u07ff" and c != "\ufffd")  # three bytes and more: no accident
+        pairs = sum(1 for c in text if "\x7f" < c <= "\u07ff")
+        if broken > max(1, (whole + pairs) // 20) or 2 * whole + pairs < 4:
+            return None
+        return _read(data, "utf-8", round(max(0.6, 1 - broken / (2 * whole + pairs)), 3))
+    weight = sum((1 if c <= "\u07ff" else 3) for c in text[:_SAMPLE] if c > "\x7f")
+    # Two or three pairs may be UTF-8 by accident; with more, the chance is below one in ten thousand.
+    return Decoded(text, "utf-8", 1.0) if weight > 3 or len(text) > _SAMPLE else None
 
 
-def _mostly_utf8(data: bytes, error: UnicodeDecodeError) -> Decoded | None:
-    """UTF-8 with a few broken bytes (a cut at the end, one bad character) is still UTF-8."""
-    text = data.decode("utf-8", errors="replace")
-    broken = text.count("\ufffd") - data.count("\ufffd".encode())
-    multibyte = sum(1 for c in text[:_SAMPLE] if c > "\u007f" and c != "\ufffd")
-    if len(text) > _SAMPLE:
-        multibyte = max(multibyte, 1)
-    if broken > max(1, multibyte // 50) or multibyte < 4:
-        return None
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    name: str
+    text: str
+    cost: float
+
+
+def _most_probable(data: bytes, declared: str | None) -> Decoded:
+    readings = _readings(*_sample(data), _canonical(declared))
+    if not readings:
+        raise _doubt("in no known encoding does it read as text")
+    best = readings[0]
+    odds = {r.text: math.exp((best.cost - r.cost) / _TEMPERATURE) for r in reversed(readings)}
+    total = sum(odds.values())
+    confidence = round(min(0.99, odds[best.text] / total), 3)
+    damage = sum(_differing(best.text, text) * odd / total for text, odd in odds.items())
+    if damage > _MAX_DAMAGE:
+        names = " or ".join(dict.fromkeys(r.name for r in readings[:3]))
+        raise _doubt(f"it may be {names}")
+    found = _read(data, best.name, confidence)
+    if damage <= _HARMLESS:
+        return found
     warning = ParseWarning(
-        "broken_bytes", f"{broken} byte sequences are not UTF-8 (first at byte {error.start})."
+        "encoding_uncertain", f"Read as {best.name}, but that is not certain; save the file as UTF-8."
     )
-    return Decoded(text, "utf-8", max(0.5, 1 - broken / max(multibyte, 1)), (warning,))
+    return Decoded(found.text, found.encoding, confidence, (warning, *found.warnings))
 
 
-def _utf16_without_bom(data: bytes) -> Decoded | None:
-    """UTF-16 text has NUL in every second byte (Latin) or one plausible reading (CJK)."""
-    sample = data[: _SAMPLE & ~1]
-    if len(data) % 2 or len(sample) < 4:
+def _differing(text: str, other: str) -> float:
+    """Share of the characters in which two readings of the same bytes differ."""
+    if len(text) != len(other):
+        return sum(1 for c in text if c > "\x7f") / max(1, len(text))
+    return sum(a != b for a, b in zip(text, other, strict=True)) / max(1, len(text))
+
+
+def _doubt(why: str) -> DocumentRejected:
+    return DocumentRejected(
+        "encoding",
+        f"The text's encoding could not be determined: {why}. Save the file as UTF-8 and upload it again.",
+    )
+
+
+def _sample(data: bytes) -> tuple[bytes, bool]:
+    """The part that decides, and whether it is everything.
+
+    The first bytes, or lines with bytes above 0x7f where those are few.
+    """
+    head = data[:_SAMPLE]
+    high = len(head) - len(head.translate(None, _HIGH))
+    if len(data) <= _SAMPLE or b"\0" in head or high >= _ENOUGH_HIGH_BYTES:
+        return head, len(data) <= _SAMPLE
+    chosen: list[bytes] = []
+    size = 0
+    for line in data.splitlines():
+        if not line.isascii():
+            chosen.append(line[:_SAMPLE])
+            size += len(line)
+            if size >= _SAMPLE:
+                break
+    return (b"\n".join(chosen)[:_SAMPLE], False) if chosen else (head, False)
+
+
+def _readings(sample: bytes, whole: bool, declared: str | None) -> list[_Reading]:
+    """What the sample may say, most probable first; only what comes near the best."""
+    rough: list[_Reading] = []
+    for candidate in _candidates(declared):
+        text = _decoded(sample, candidate.name, whole=whole)
+        if text is not None:
+            weight = _DECLARED_WEIGHT if candidate.name == declared else 0.0
+            rough.append(_Reading(candidate.name, text, cost_of(text, candidate) - weight))
+    rough.sort(key=lambda r: r.cost)
+    near: list[_Reading] = []
+    bound = math.inf
+    known: dict[str, float] = {}
+    for reading in rough:
+        if reading.cost > bound:
+            break
+        if reading.text not in known:
+            known[reading.text] = cost_of_neighbours(reading.text)
+        near.append(_Reading(reading.name, reading.text, reading.cost + known[reading.text]))
+        bound = min(bound, near[-1].cost + _NEAR)
+    return sorted(near, key=lambda r: r.cost)
+
+
+_ALL_LANGUAGES = tuple(dict.fromkeys(language for c in CANDIDATES for language in c.languages))
+# Bytes that are UTF-8 throughout, however few, are more often UTF-8 than not.
+_UTF8 = Candidate("utf-8", _ALL_LANGUAGES, -6.0)
+
+
+def _candidates(declared: str | None) -> Iterable[Candidate]:
+    yield from CANDIDATES
+    yield _UTF8
+    if declared is not None and all(declared != c.name for c in CANDIDATES):
+        yield Candidate(declared, _ALL_LANGUAGES, 2.0)
+
+
+def _decoded(sample: bytes, name: str, *, whole: bool) -> str | None:
+    """The sample in this encoding, or None when it is not; a character cut at the sample's end is left out."""
+    if name.startswith("utf-16") and len(sample) % 2:
         return None
-    even, odd = sample[0::2].count(0), sample[1::2].count(0)
-    half = len(sample) // 2
-    if max(even, odd) < max(2, 0.02 * half) or min(even, odd) > 0.1 * max(even, odd):
-        return None
-    name = "utf-16-le" if odd > even else "utf-16-be"
-    text = data.decode(name, errors="replace")
-    head = text[:4096]
-    plausible = sum(c.isprintable() or c in "\r\n\t" for c in head) / max(1, len(head))
-    return Decoded(_scrub(text), name, round(plausible, 3)) if plausible > 0.95 else None
-
-
-def _as_declared(data: bytes, declared: str | None) -> Decoded | None:
-    if not declared:
-        return None
-    name = _canonical(declared)
-    if name is None or name.startswith(("utf-8", "utf-16", "utf-32")):
-        return None  # it was tried above, or the declaration lies
     try:
-        text = data.decode(name)
-    except (UnicodeDecodeError, LookupError):
+        text = codecs.getincrementaldecoder(name)(errors="replace").decode(sample, final=whole)
+    except (LookupError, ValueError):
         return None
-    if name in _MULTIBYTE and _plausibility(text[:_SAMPLE], name) < _MIN_CONFIDENCE:
+    broken = text.count("\ufffd")
+    if broken and (name == "utf-8" or broken > max(1, _MAX_BROKEN * len(text))):
         return None
-    return Decoded(text, name, 0.95)
+    return text
 
 
-def _canonical(label: str) -> str | None:
+def _canonical(label: str | None) -> str | None:
+    """The name of the widest encoding that files with this label use, or None for no or an unknown label."""
+    if not label:
+        return None
     label = label.strip().strip("\"'").lower()
-    if label in ("gb2312", "gbk", "gb_2312-80", "x-gbk", "cp936"):
-        return "gb18030"  # the superset that real files of these labels use
-    if label in ("big5", "big5-hkscs", "cp950", "x-x-big5"):
+    if label in ("gb2312", "gbk", "gb_2312-80", "x-gbk", "cp936", "gb18030", "hz-gb-2312"):
+        return "gb18030"
+    if label in ("big5", "big5-hkscs", "cp950", "x-x-big5", "big5hkscs"):
         return "big5hkscs"
+    if label in ("shift_jis", "shift-jis", "sjis", "x-sjis", "windows-31j", "ms_kanji", "cp932"):
+        return "cp932"
+    if label in ("euc-kr", "ks_c_5601-1987", "euc_kr", "cp949", "windows-949", "uhc"):
+        return "cp949"
     if label in ("iso-8859-1", "latin1", "latin-1", "us-ascii", "ascii"):
         return "cp1252"
+    if label in ("iso-8859-9", "latin5"):
+        return "cp1254"
     try:
-        return codecs.lookup(label).name
+        name = codecs.lookup(label).name
     except LookupError:
         return None
-
-
-def _plausibility(text: str, name: str) -> float:
-    """How much `text`, decoded as `name`, reads like the language of that encoding, in [0, 1].
-
-    A wrong Chinese table yields rare characters; the Japanese and Korean tables also yield everyday ones, but
-    then without kana, or with syllables that Korean hardly uses.
-    """
-    han = _HAN.findall(text)
-    kana, hangul = _KANA.findall(text), _HANGUL.findall(text)
-    total = len(han) + len(kana) + len(hangul)
-    if total == 0:
-        return 0.0
-    odd = len(_ODD.findall(text))
-    if name in ("shift_jis", "euc_jp"):
-        share = min(1.0, len(kana) / total / 0.25)
-    elif name == "euc_kr":
-        common = sum(c in _KOREAN for c in hangul)
-        share = len(hangul) / total * min(1.0, common / max(1, len(hangul)) / 0.2)
-    else:
-        everyday = sum(c in _EVERYDAY for c in han) / total
-        frequent = sum(c in _FREQUENT for c in han) / total
-        # A hundred everyday characters in a wrong table fall to about a half, so the square sets them apart.
-        share = 0.85 * everyday**2 + 0.15 * min(1.0, frequent / 0.25)
-    return max(0.0, share - 4 * odd / (total + odd))
-
-
-def _detected(data: bytes) -> Decoded:
-    candidates: list[tuple[float, str]] = []
-    for name in _MULTIBYTE:
-        text = _sample_text(data, name)
-        if text is not None:
-            candidates.append((_plausibility(text, name), name))
-    candidates.sort(key=lambda c: -c[0])
-    high = sum(b > 0x7F for b in data[:_SAMPLE]) / max(1, min(len(data), _SAMPLE))
-    if candidates and candidates[0][0] >= _MIN_CONFIDENCE and high > 0.1:
-        score, name = candidates[0]
-        rival = candidates[1][0] if len(candidates) > 1 else 0.0
-        text = data.decode(name, errors="replace")
-        return Decoded(text, name, round(min(0.99, 0.5 + (score - rival) / 2), 3), _replaced(text, name))
-    return _by_detector(data, candidates)
-
-
-def _sample_text(data: bytes, name: str) -> str | None:
-    decoder = codecs.getincrementaldecoder(name)()
-    try:
-        return decoder.decode(data[:_SAMPLE], final=len(data) <= _SAMPLE)
-    except UnicodeDecodeError as error:
-        text = data[:_SAMPLE].decode(name, errors="replace")
-        # One broken pair in a long file is damage, several are the wrong table.
-        return text if len(data) > 2000 and text.count("\ufffd") <= 2 and error.start > 0 else None
-
-
-def _by_detector(data: bytes, candidates: list[tuple[float, str]]) -> Decoded:
-    from charset_normalizer import from_bytes
-
-    matches = from_bytes(data[: 4 * _SAMPLE])
-    best = matches.best()
-    if best is not None:
-        # Western European tables differ in a few letters; without evidence the common one is meant.
-        western = next((m for m in matches if m.encoding == "cp1252"), None)
-        if western is not None and western.coherence >= best.coherence - 0.05:
-            best = western
-        name = _canonical(best.encoding) or best.encoding
-        text = data.decode(name, errors="replace")
-        confidence = round(max(0.0, min(0.9, (1 - best.chaos) * (0.5 + best.coherence / 2))), 3)
-        if confidence >= _MIN_CONFIDENCE and text.count("\ufffd") <= len(text) // 100:
-            return Decoded(text, name, confidence, _replaced(text, name))
-    if candidates and candidates[0][0] > 0:
-        score, name = candidates[0]
-        text = data.decode(name, errors="replace")
-        warning = ParseWarning(
-            "encoding_uncertain", f"Read as {name} with little evidence; save it as UTF-8."
-        )
-        return Decoded(text, name, round(score / 2, 3), (warning, *_replaced(text, name)))
-    raise DocumentRejected(
-        "encoding", "The text's encoding could not be determined; save the file as UTF-8 and upload it again."
-    )
-
-
-def _replaced(text: str, name: str) -> tuple[ParseWarning, ...]:
-    count = text.count("\ufffd")
-    return (ParseWarning("broken_bytes", f"{count} byte sequences are not {name}."),) if count else ()
+    return None if name.startswith(("utf", "idna", "punycode", "raw", "unicode")) else name.replace("-", "_")
