@@ -31,8 +31,9 @@ _DECLARED_WEIGHT = 6.0  # nats: outvotes about one character in doubt, not three
 _TEMPERATURE = 2.5  # the model takes neighbours for independent, so its odds are too sure
 _NEAR = 25.0  # nats: readings further behind the best do not count
 # Share of the text that is expected to be wrong: where it is large the text is refused, where it is small a
-# warning is given. One doubtful letter in a line does no harm, a Chinese text in the wrong table is all noise.
+# warning is given. One doubtful letter in a line does no harm, Chinese in the wrong table is all noise.
 _MAX_DAMAGE, _HARMLESS = 0.2, 0.005
+_NOISE = 5.5  # nats per byte: text in 33 encodings takes at most 4.7, fifty random bytes at least 6.2
 _SURROGATE = regex.compile(r"[\ud800-\udfff]")
 _HIGH = bytes(range(0x80, 0x100))
 _TEXT_BYTES = bytes((9, 10, 11, 12, 13, 27, *range(32, 256)))
@@ -75,7 +76,9 @@ def decode(data: bytes, declared: str | None = None) -> Decoded:
 
 def _read(data: bytes, name: str, confidence: float, *, shown: str = "") -> Decoded:
     """The whole file as `name`; lone surrogates and broken bytes become U+FFFD, one for one."""
-    text = data.decode(name, errors="surrogatepass" if name.startswith("utf-16") and len(data) % 2 == 0 else "replace")
+    text = data.decode(
+        name, errors="surrogatepass" if name.startswith("utf-16") and len(data) % 2 == 0 else "replace"
+    )
     text = _SURROGATE.sub("\ufffd", text)
     broken = text.count("\ufffd")
     warnings: tuple[ParseWarning, ...] = ()
@@ -126,8 +129,9 @@ class _Reading:
 
 
 def _most_probable(data: bytes, declared: str | None) -> Decoded:
-    readings = _readings(*_sample(data), _canonical(declared))
-    if not readings:
+    sample, whole = _sample(data)
+    readings = _readings(sample, whole, _canonical(declared))
+    if not readings or readings[0].cost > _NOISE * len(sample):
         raise _doubt("in no known encoding does it read as text")
     best = readings[0]
     odds = {r.text: math.exp((best.cost - r.cost) / _TEMPERATURE) for r in reversed(readings)}
@@ -215,7 +219,7 @@ def _candidates(declared: str | None) -> Iterable[Candidate]:
 
 
 def _decoded(sample: bytes, name: str, *, whole: bool) -> str | None:
-    """The sample in this encoding, or None when it is not; a character cut at the sample's end is left out."""
+    """The sample in this encoding, or None when it is not; a character cut at its end is left out."""
     if name.startswith("utf-16") and len(sample) % 2:
         return None
     try:

@@ -2,51 +2,14 @@ import pytest
 
 from core.errors import DocumentRejected
 from core.types import Span
-from ingest.parse.charset import decode
 from ingest.parse.sniff import sniff
 from tests.ingest.parsing import SAMPLES, read
 
 ZH = "主轴预热说明：预热时间为十五分钟，温度低于五度时延长到二十五分钟。换刀后必须重新对刀。"
-TW = "維基大典以網路為礎，這個資料庫提供後台服務，溫度低於五度時延長。"
-JA = "これは日本語の文章です。主軸の予熱時間は十五分です。"
-
-
-@pytest.mark.parametrize(
-    ("text", "encoding", "name"),
-    [
-        (ZH, "utf-8", "utf-8"),
-        (ZH, "utf-8-sig", "utf-8-sig"),
-        (ZH, "gbk", "gb18030"),
-        (ZH, "utf-16", "utf-16-le"),
-        (ZH, "utf-16-be", "utf-16-be"),
-        (TW, "big5", "big5hkscs"),
-        (JA, "shift_jis", "shift_jis"),
-        (JA, "euc_jp", "euc_jp"),
-        ("产品名称 数量\n轴承 120\n", "gbk", "gb18030"),
-        ("Plain words, nothing else.", "ascii", "ascii"),
-        ("Café déjà vu à l’hôtel, naïve façade.", "cp1252", "cp1252"),
-        ("Width 5 mm\nHeight 7 mm\n", "utf-16-le", "utf-16-le"),
-    ],
-)
-def test_text_of_any_encoding_is_decoded_and_the_encoding_named(text, encoding, name):
-    decoded = decode(text.encode(encoding))
-    assert decoded.text == text
-    assert decoded.encoding == name
-    assert 0 < decoded.confidence <= 1
-
-
-def test_a_declaration_that_lies_is_not_believed():
-    assert decode(ZH.encode("gbk"), declared="utf-8").text == ZH
 
 
 def test_a_byte_order_mark_does_not_reach_the_text():
     assert read("\ufeff品名,库存\n轴承,120\n".encode(), "stock.csv").text.startswith("品名")
-
-
-def test_text_cut_inside_a_character_is_still_utf8():
-    decoded = decode((ZH * 20).encode()[:-1])
-    assert decoded.encoding == "utf-8"
-    assert [w.code for w in decoded.warnings] == ["broken_bytes"]
 
 
 def test_nul_and_controls_are_removed_and_marks_that_reorder_text_too():
