@@ -33,6 +33,7 @@ Parser = Callable[[bytes, ParseOptions, str], ParsedDocument]
 _PARSERS: dict[str, tuple[str, str]] = {
     PDF: ("pdf", "parse_pdf"),
     DOCX: ("docx", "parse_docx"),
+    formats.XLSX: ("xlsx", "parse_xlsx"),
     HTML: ("html", "parse_html"),
     MARKDOWN: ("markdown", "parse_markdown"),
     EPUB: ("epub", "parse_epub"),

@@ -47,8 +47,8 @@ class Row:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no cell holds text."""
-        return not any(c.text.strip() for c in self.cells)
+        """Whether no cell that begins here holds text."""
+        return not any(c.text.strip() for c in self.cells if not c.again)
 
 
 def table_blocks(
@@ -135,13 +135,22 @@ def header_rows(rows: Sequence[Row]) -> int:
     return 2 if deeper and any(not _is_words(r) for r in rows[2:]) else 1
 
 
+# A row of years beside a name or an empty corner names columns; a row that begins with a year is values.
+_YEAR = regex.compile(r"(?:19|20)\d\d\s?(?:年|年度|A|E|F)?")
+
+
 def _names_columns(row: Row, *, gaps: bool = False) -> bool:
     filled = [c.text.strip() for c in row.cells if c.text.strip()]
     covered = sum(c.width for c in row.cells if c.text.strip())
     width = max((c.column + c.width for c in row.cells), default=0)
     named = len(filled) > 1 or covered > len(filled)
     enough = gaps or covered >= _NAMED_SHARE * width
-    return named and enough and not any(is_number(t) for t in filled) and max(map(len, filled)) <= _MAX_NAME
+    if not named or not enough or max(map(len, filled)) > _MAX_NAME:
+        return False
+    years = [t for t in filled if _YEAR.fullmatch(t)]
+    corner = row.cells[0].text.strip()
+    series = len(years) > 1 and len(set(years)) == len(years) and not is_number(corner)
+    return not any(is_number(t) and not (series and t in years) for t in filled)
 
 
 def _is_words(row: Row) -> bool:

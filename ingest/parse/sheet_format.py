@@ -49,6 +49,8 @@ def shown_number(raw: str, code: str, *, from_1904: bool = False) -> str:
         code: the format code; empty means General.
         from_1904: the workbook counts days from 1904.
     """
+    if not code and raw.isdigit() and raw.isascii() and len(raw) < 16 and (raw[0] != "0" or raw == "0"):
+        return raw  # most cells
     try:
         number = Decimal(raw.strip())
     except InvalidOperation:
@@ -72,7 +74,7 @@ def shown_text(text: str, code: str) -> str:
     sections = _sections(code)
     if len(sections) < 4 or "@" not in sections[3]:
         return text
-    return "".join(text if m.group("text") else _literal(m) for m in _PIECE.finditer(sections[3])).strip()
+    return "".join(text if kind == "text" else _literal(kind, p) for kind, p in _pieces(sections[3])).strip()
 
 
 def general(number: Decimal) -> str:
@@ -118,32 +120,37 @@ def _holds(number: Decimal, sign: str, other: Decimal) -> bool:
     return difference == _COMPARE[sign] or (difference == 0 and "=" in sign)
 
 
-def _literal(match: regex.Match[str]) -> str:
-    kind = match.lastgroup
+@lru_cache(maxsize=512)
+def _pieces(section: str) -> tuple[tuple[str, str], ...]:
+    """The parts of a section: kind and text."""
+    return tuple((m.lastgroup or "", m.group(m.lastgroup or 0) or "") for m in _PIECE.finditer(section))
+
+
+def _literal(kind: str, text: str) -> str:
     if kind in ("quoted", "escaped", "currency", "other"):
-        return match.group(kind) or ""
-    return " " if kind == "pad" and match.group("pad") == " " else ""
+        return text
+    return " " if kind == "pad" and text == " " else ""
 
 
 def _number(number: Decimal, section: str) -> str:
     if fraction := _FRACTION.search(section):
         return _as_fraction(number, fraction)
-    pieces = list(_PIECE.finditer(section))
-    forms = [m.group("number") for m in pieces if m.lastgroup == "number"]
-    exponent = next((m.group("exponent") for m in pieces if m.lastgroup == "exponent"), None)
-    number *= Decimal(100) ** sum(m.lastgroup == "percent" for m in pieces)
+    pieces = _pieces(section)
+    forms = [text for kind, text in pieces if kind == "number"]
+    exponent = next((text for kind, text in pieces if kind == "exponent"), None)
+    number *= Decimal(100) ** sum(kind == "percent" for kind, _ in pieces)
     digits = iter(_digits(number, forms, exponent))
     sign = "-" if number < 0 and forms else ""
     out: list[str] = []
-    for match in pieces:
-        if match.lastgroup == "number":
+    for kind, text in pieces:
+        if kind == "number":
             out.append(next(digits, ""))
-        elif match.lastgroup == "percent":
+        elif kind == "percent":
             out.append("%")
-        elif match.lastgroup in ("general", "text"):
+        elif kind in ("general", "text"):
             out.append(general(number))
         else:
-            out.append(_literal(match))
+            out.append(_literal(kind, text))
     return (sign + "".join(out)).strip()
 
 

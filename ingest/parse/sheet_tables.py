@@ -1,0 +1,201 @@
+"""A sheet's cells → its tables: titles above them, header rows, tables parted by empty rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field
+
+from ingest.parse.grid import Cell, Row, header_rows, table_blocks
+from ingest.parse.model import Block, BlockKind, Fragment
+
+_MAX_TITLE = 120  # characters; a longer lone cell is a paragraph
+_MAX_TALL = 1024  # merged ranges that cross one row; honest ones do not overlap
+Merge = tuple[int, int, int, int]
+"""First row, first column, last row, last column; rows from 1, columns from 0, both ends included."""
+
+
+@dataclass(slots=True)
+class Sheet:
+    """The filled cells of one sheet.
+
+    Attributes:
+        cells: row number (as people see it) → column from 0 → text; rows ascending, none of them empty.
+        merges: merged ranges.
+        skipped: rows that were left out (hidden ones); they part no tables.
+    """
+
+    name: str
+    cells: dict[int, dict[int, str]] = field(default_factory=dict)
+    merges: list[Merge] = field(default_factory=list)
+    skipped: set[int] = field(default_factory=set)
+
+
+def sheet_blocks(sheet: Sheet, first_table: int) -> list[Block]:
+    """Blocks of a sheet: its name as a heading, then titles and tables from top to bottom.
+
+    Args:
+        sheet: the cells. Not modified.
+        first_table: number of the first table in the document.
+    """
+    rows = list(_rows(sheet))
+    if not rows:
+        return []
+    blocks = [Block(BlockKind.HEADING, (Fragment(sheet.name, ""),), level=1, member=sheet.name)]
+    number = first_table
+    named: tuple[int, ...] = ()  # columns of the last table, when they have names
+    last_row = 0
+    pending: list[Row] = []
+    for band in _bands(rows, sheet.skipped):
+        lone, body = _lone_rows(band)
+        pending.extend(lone)
+        if not body:
+            continue
+        blocks.extend(_title_blocks(pending, sheet.name))
+        near = not pending and body[0].place <= last_row + 2
+        pending = []
+        last_row = body[-1].place
+        for part in _side_by_side(body):
+            columns = _columns(part)
+            depth = header_rows(part)
+            # One empty row inside a table parts nothing: the rows go on under the same names.
+            goes_on = near and not depth and set(columns) <= set(named)
+            if not goes_on:
+                number += 1
+                named = columns if depth else ()
+            compact = _compact(part, named if goes_on else columns)
+            blocks.extend(table_blocks(compact, number - 1, member=sheet.name, by_line=True, header=depth))
+    blocks.extend(_paragraph(row, sheet.name) for row in pending)
+    return blocks
+
+
+def _rows(sheet: Sheet) -> Iterator[Row]:
+    """Rows with their merged cells; a merged value stands in each row that holds something else, too."""
+    starts: dict[tuple[int, int], Merge] = {}
+    covers: list[Merge] = []
+    for merge in sheet.merges:
+        top, left, bottom, _ = merge
+        if left in sheet.cells.get(top, {}):
+            starts[(top, left)] = merge
+            if bottom > top:
+                covers.append(merge)
+    covers.sort()
+    active: list[Merge] = []
+    waiting = iter(covers)
+    upcoming = next(waiting, None)
+    for number, cells in sheet.cells.items():
+        while upcoming is not None and upcoming[0] < number:
+            active.append(upcoming)
+            upcoming = next(waiting, None)
+        active = [m for m in active if m[2] >= number][:_MAX_TALL]
+        found: list[Cell] = []
+        for column, text in cells.items():
+            merge = starts.get((number, column))
+            if merge is None:
+                found.append(Cell(text, column))
+            else:
+                found.append(Cell(text, column, merge[3] - merge[1] + 1, merge[2] - merge[0] + 1))
+        for top, left, bottom, right in active:
+            if top < number and left not in cells:
+                text = sheet.cells[top][left]
+                found.append(Cell(text, left, right - left + 1, bottom - number + 1, again=True))
+        yield Row(tuple(sorted(found, key=lambda c: c.column)), number)
+
+
+def _bands(rows: Sequence[Row], skipped: Set[int]) -> Iterator[list[Row]]:
+    """Runs of rows without an empty row between them."""
+    band: list[Row] = []
+    for row in rows:
+        if band and any(r not in skipped for r in range(band[-1].place + 1, row.place)):
+            yield band
+            band = []
+        band.append(row)
+    if band:
+        yield band
+
+
+def _lone_rows(band: list[Row]) -> tuple[list[Row], list[Row]]:
+    """Leading rows of one cell, when a wider row follows; a band of lone cells is all lone if it is short."""
+    count = 0
+    while count < len(band) and sum(1 for c in band[count].cells if not c.again) == 1:
+        count += 1
+    if count == len(band) and count > 3:
+        return [], band  # a list in one column
+    return band[:count], band[count:]
+
+
+def _title_blocks(rows: Sequence[Row], sheet: str) -> Iterator[Block]:
+    """Lone cells above a table: the first short one is its title, the others are remarks."""
+    titled = False
+    for row in rows:
+        text = row.cells[0].text.strip()
+        if titled or len(text) > _MAX_TITLE:
+            yield _paragraph(row, sheet)
+            continue
+        titled = True
+        fragment = Fragment(" ".join(text.split()), "", line=row.place)
+        yield Block(BlockKind.HEADING, (fragment,), level=2, member=sheet)
+
+
+def _paragraph(row: Row, sheet: str) -> Block:
+    fragments = tuple(
+        Fragment(" ".join(c.text.split()), " | ", line=row.place) for c in row.cells if not c.again
+    )
+    return Block(BlockKind.PARAGRAPH, fragments, member=sheet)
+
+
+def _side_by_side(rows: list[Row]) -> list[list[Row]]:
+    """Tables beside each other, when an empty column parts them and each has header names of its own."""
+    filled = _columns(rows)
+    groups: list[list[int]] = []
+    for column in filled:
+        if groups and column == groups[-1][-1] + 1:
+            groups[-1].append(column)
+        else:
+            groups.append([column])
+    if len(groups) < 2 or any(len(g) < 2 for g in groups):
+        return [rows]
+    parts = [_part(rows, group[0], group[-1]) for group in groups]
+    if all(len(p) > 1 and header_rows(p) for p in parts):
+        return parts
+    return [rows]
+
+
+def _part(rows: Iterable[Row], left: int, right: int) -> list[Row]:
+    found = [
+        Row(tuple(c for c in r.cells if left <= c.column <= right), r.place, r.marked_header) for r in rows
+    ]
+    return [r for r in found if not r.is_empty]
+
+
+def _columns(rows: Iterable[Row]) -> tuple[int, ...]:
+    """Columns that hold something in these rows, ascending."""
+    found: set[int] = set()
+    for row in rows:
+        for cell in row.cells:
+            if cell.text.strip():
+                found.add(cell.column)
+    return tuple(sorted(found))
+
+
+def _compact(rows: Iterable[Row], columns: Sequence[int]) -> list[Row]:
+    """The rows without columns that are empty throughout."""
+    if columns == tuple(range(len(columns))):
+        return list(rows)
+    place = {column: index for index, column in enumerate(columns)}
+    found: list[Row] = []
+    for row in rows:
+        cells = [
+            Cell(
+                c.text,
+                place[c.column],
+                max(1, sum(1 for column in columns if c.column <= column < c.column + c.width))
+                if c.width > 1
+                else 1,
+                c.height,
+                c.again,
+            )
+            for c in row.cells
+            if c.column in place
+        ]
+        found.append(Row(tuple(cells), row.place, row.marked_header))
+    return found
