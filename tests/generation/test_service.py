@@ -170,7 +170,16 @@ def test_the_engine_is_unknown_until_a_worker_speaks(library: Library) -> None:
 def test_the_door_loads_no_engine() -> None:
     import subprocess
 
-    heavy = ("torch", "vllm", "faiss", "spacy", "sentence_transformers", "transformers", "tantivy")
+    heavy = (
+        "torch",
+        "openvino",
+        "vllm",
+        "faiss",
+        "spacy",
+        "sentence_transformers",
+        "transformers",
+        "tantivy",
+    )
     code = f"import generation.service, sys; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

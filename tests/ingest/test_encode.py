@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +13,8 @@ from core.metrics import ENCODE_REJECTED, ENCODE_TRUNCATED
 from core.packs import pack_folder
 from core.settings import Settings, get_settings
 from ingest.encode import Encoder, get_encoder
+from ingest.encode_openvino import EXPORT, OpenVinoNetwork, exported
+from ingest.encode_torch import TorchNetwork
 
 E5 = "intfloat/multilingual-e5-small"
 TEXTS = [
@@ -41,6 +46,69 @@ def test_passages_are_unit_rows_in_the_order_given(encoder: Encoder) -> None:
 def test_fast_dtype_agrees_with_float32(encoder: Encoder) -> None:
     exact = Encoder(pack_folder(E5), "float32")
     assert (encoder.encode_passages(TEXTS) * exact.encode_passages(TEXTS)).sum(axis=1).min() > 0.999
+
+
+def test_both_runtimes_give_the_same_vectors(encoder: Encoder) -> None:
+    if not exported(pack_folder(E5)):
+        pytest.skip("the pack was installed without OpenVINO")
+    assert isinstance(encoder.network, OpenVinoNetwork)
+    other = TorchNetwork(pack_folder(E5), "float32")
+    assert (other.window, other.pad_id, other.prompts) == (
+        encoder.window, encoder.network.pad_id, encoder.network.prompts,
+    )  # fmt: skip
+    texts = ["query: When does the ferry leave?", "passage: 水泵每四小时检查一次。" * 9]
+    encodings = encoder.network.tokenizer.encode_batch(texts)
+    assert [e.ids for e in encodings] == [e.ids for e in other.tokenizer.encode_batch(texts)]
+    width = max(len(e.ids) for e in encodings)
+    ids = np.array([e.ids + [other.pad_id] * (width - len(e.ids)) for e in encodings])
+    mask = np.array([[1] * len(e.ids) + [0] * (width - len(e.ids)) for e in encodings])
+    assert cosines(other.pooled(ids, mask), encoder.network.pooled(ids, mask)).min() > 0.999
+    theirs, ours = other.tokens(ids, mask), encoder.network.tokens(ids, mask)
+    assert cosines(theirs[mask == 1], ours[mask == 1]).min() > 0.995
+
+
+def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+
+
+def test_a_pack_without_an_exported_network_runs_on_torch(tmp_path: Path) -> None:
+    folder = pack_folder(E5)
+    if not (folder / "config.json").is_file():
+        pytest.skip("the encoder pack is not installed")
+    for entry in folder.iterdir():
+        if entry.name != EXPORT:
+            (tmp_path / entry.name).symlink_to(entry)
+    assert isinstance(Encoder(tmp_path).network, TorchNetwork)
+
+
+def test_encoding_loads_neither_torch_nor_telemetry(encoder: Encoder) -> None:
+    if not exported(pack_folder(E5)):
+        pytest.skip("the pack was installed without OpenVINO")
+    code = (
+        "import sys; from ingest.encode import Encoder; from core.packs import pack_folder\n"
+        f"Encoder(pack_folder({E5!r})).encode_query('x')\n"
+        "print([m for m in ('torch', 'transformers', 'openvino_telemetry') if sys.modules.get(m)])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_the_window_holds_the_special_tokens_and_the_prompt(encoder: Encoder) -> None:
+    """A passage of as many tokens as are left beside them is whole; one more token is cut and counted."""
+    counter = ENCODE_TRUNCATED.labels("passage")._value
+    words = "word " * 600
+    before = counter.get()
+    rows = list(encoder._batches([words], "passage"))
+    ids = rows[0][1][0].ids
+    assert len(ids) == encoder.window
+    assert counter.get() == before + 1
+    left = encoder.window - 2 - encoder.count_tokens(["passage: word"])[0]
+    fitting = " ".join(["word"] * (1 + left))
+    assert encoder.count_tokens(["passage: " + fitting])[0] == encoder.window - 2
+    list(encoder._batches([fitting], "passage"))
+    assert counter.get() == before + 1
+    list(encoder._batches([fitting + " word"], "passage"))
+    assert counter.get() == before + 2
 
 
 def test_a_question_is_nearest_to_its_passage_in_both_languages(encoder: Encoder) -> None:
@@ -85,10 +153,10 @@ def test_one_bad_vector_fails_alone_and_a_bad_question_is_an_outage(
 ) -> None:
     forward = encoder._forward
 
-    def spoiled(encodings):
-        pooled = forward(encodings)["sentence_embedding"].clone()
+    def spoiled(run, encodings):
+        pooled = forward(run, encodings)
         pooled[-1] = value  # the shortest text of the batch
-        return {"sentence_embedding": pooled}
+        return pooled
 
     monkeypatch.setattr(encoder, "_forward", spoiled)
     before = ENCODE_REJECTED.labels("passage")._value.get()

@@ -536,7 +536,17 @@ def test_an_upload_beside_the_deletion_of_its_collection_ends_deleted_or_refused
 
 
 def test_the_door_loads_no_model_and_no_array_library() -> None:
-    heavy = ("numpy", "torch", "faiss", "spacy", "sentence_transformers", "tantivy", "vllm", "pypdfium2")
+    heavy = (
+        "numpy",
+        "torch",
+        "openvino",
+        "faiss",
+        "spacy",
+        "sentence_transformers",
+        "tantivy",
+        "vllm",
+        "pypdfium2",
+    )
     code = f"import sys, ingest.service; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
