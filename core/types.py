@@ -173,10 +173,10 @@ class SourcePlace:
 
     Attributes:
         start, end: character offsets into the decoded source text (text formats only).
-        line: 1-based source line.
+        line, last_line: 1-based source lines, from and to.
         page: 1-based page.
         boxes: rectangles on `page`.
-        paragraph: 0-based block number in DOCX or HTML.
+        paragraph, last_paragraph: 0-based block numbers in DOCX or HTML, from and to.
         member: part inside a container (sheet name, EPUB chapter).
     """
 
@@ -187,6 +187,8 @@ class SourcePlace:
     boxes: tuple[Box, ...] = ()
     paragraph: int | None = None
     member: str | None = None
+    last_line: int | None = None
+    last_paragraph: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

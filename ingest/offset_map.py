@@ -174,4 +174,16 @@ def _place(group: list[Segment], span: Span) -> SourcePlace:
             end = last.source_start + min(max(span.end - last.start, 0), last.length)
         end = max(start, end)
     boxes = tuple(dict.fromkeys(s.box for s in group if s.box is not None))
-    return SourcePlace(start, end, first.line, first.page, boxes, first.paragraph, first.member)
+    lines = [s.line for s in group if s.line is not None]
+    paragraphs = [s.paragraph for s in group if s.paragraph is not None]
+    return SourcePlace(
+        start,
+        end,
+        first.line,
+        first.page,
+        boxes,
+        first.paragraph,
+        first.member,
+        last_line=max(lines, default=None),
+        last_paragraph=max(paragraphs, default=None),
+    )

@@ -30,6 +30,7 @@ from ingest.entities import (
     undo_entity,
 )
 from ingest.entity_import import import_entities
+from ingest.pictures import SourcePage, document_page, draw_page
 from ingest.reading import (
     document_annotation,
     document_content,
@@ -80,6 +81,7 @@ __all__ = [
     "RejectedRow",
     "Reprocess",
     "Source",
+    "SourcePage",
     "StagedBlob",
     "Trust",
     "Upload",
@@ -91,8 +93,10 @@ __all__ = [
     "delete_unreferenced_blobs",
     "document_annotation",
     "document_content",
+    "document_page",
     "document_passages",
     "document_source",
+    "draw_page",
     "entity_events",
     "erase_deleted_sources",
     "get_collection",

@@ -1,6 +1,6 @@
 """The doors, one file per resource."""
 
-from api.routes import chat, collections, documents, entities, health, queries, reprocesses, search
+from api.routes import chat, collections, documents, entities, health, pages, queries, reprocesses, search
 from api.routes.admin import audit, engine, jobs, keys, tiers
 
 ROUTERS = tuple(
@@ -8,6 +8,7 @@ ROUTERS = tuple(
     for module in (
         collections,
         documents,
+        pages,
         reprocesses,
         search,
         queries,

@@ -16,6 +16,7 @@ from core.ids import new_id
 from core.models import BuildRow, DocumentRow, DocumentVersionRow, EntityRow, PassageRow, ReprocessRow
 from core.settings import Settings
 from tests.api.conftest import client_of, signed_in
+from tests.ingest.parsing import pdf
 
 OPEN = {"/healthz", "/readyz"}
 BODIES: dict[str, dict[str, Any]] = {
@@ -85,7 +86,7 @@ def owned(client: TestClient, app: FastAPI) -> Owned:
     """A document with one passage, an entity, a query, a key, a build of the tenant `default`."""
     admin = client_of(app, "admin")
     collection = admin.post("/v1/collections", json={"name": "ours"}).json()
-    files = {"file": ("ours.txt", b"the harbour fee is 410")}
+    files = {"file": ("ours.pdf", pdf([(60, 80, "the harbour fee is 410")]))}
     document = admin.post("/v1/documents", files=files, data={"collection": "ours"}).json()["id"]
     tenant = make_readable(document, collection["id"])
     entities = [new_id("ent"), new_id("ent")]
@@ -115,6 +116,7 @@ def owned(client: TestClient, app: FastAPI) -> Owned:
         "reprocess_id": walk,
         "job_id": client.get("/v1/admin/jobs").json()["items"][0]["id"],
         "tier": "hot",
+        "page": "1",
     }
     return Owned(admin, ids)
 
@@ -124,7 +126,7 @@ def make_readable(document_id: str, collection_id: str) -> str:
         row = session.get_one(DocumentRow, document_id)
         version = session.get_one(DocumentVersionRow, (document_id, 1))
         row.live_version, row.status = 1, "ready"
-        version.text, version.media_type = "the harbour fee is 410", "text/plain"
+        version.text, version.media_type, version.pages = "the harbour fee is 410", "application/pdf", 1
         session.add(
             PassageRow(
                 tenant_id=row.tenant_id,
@@ -186,7 +188,7 @@ def test_lists_of_another_tenant_show_nothing_of_ours(owned: Owned, stranger: Te
         assert answer.status_code == 200, name
         text = answer.text
         for kind, value in owned.ids.items():
-            assert kind in ("tier", "collection_name") or value not in text, (path, kind)
+            assert kind in ("tier", "page", "collection_name") or value not in text, (path, kind)
         assert "geo:ours" not in text
 
 

@@ -1,0 +1,58 @@
+"""`/v1/documents/{id}/pages/{page}`: pages as pictures."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from api.deps import Db, Reader
+from api.downloads import SOURCE_CSP
+from api.schemas.common import PathId
+from ingest import service as ingest
+
+router = APIRouter(prefix="/v1/documents", tags=["documents"])
+
+_HEADERS = {
+    "ETag": {"schema": {"type": "string"}},
+    "X-Page-Width": {"description": "in the unit of the boxes of places", "schema": {"type": "number"}},
+    "X-Page-Height": {"description": "in the unit of the boxes of places", "schema": {"type": "number"}},
+}
+
+
+@router.get(
+    "/{document_id}/pages/{page}",
+    response_class=Response,
+    responses={
+        200: {"content": {"image/png": {}}, "headers": _HEADERS},
+        304: {"description": "The picture that `If-None-Match` names is the present one"},
+    },
+)
+def get_page_picture(
+    document_id: PathId,
+    page: Annotated[int, Path(ge=1, le=1_000_000)],
+    request: Request,
+    scope: Reader,
+    db: Db,
+    version: Annotated[
+        int | None, Query(ge=1, le=2**31 - 1, description="default: the one that is served")
+    ] = None,
+    width: Annotated[int, Query(ge=64, le=2000, description="pixels")] = 1000,
+) -> Response:
+    """A page of a PDF or of a picture, as a PNG. Boxes of places are measured from its top left corner."""
+    with db.read() as session:
+        wanted = ingest.document_page(
+            session, scope, document_id=document_id, page=page, width=width, version=version
+        )
+    headers = {
+        "ETag": wanted.etag,
+        # Asked again each time, so that a deleted document is gone at once; unchanged, it costs no drawing.
+        "Cache-Control": "private, no-cache",
+        "Content-Security-Policy": SOURCE_CSP,
+    }
+    if wanted.etag in [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]:
+        return Response(status_code=304, headers=headers)
+    picture = ingest.draw_page(wanted)
+    headers["X-Page-Width"] = f"{picture.page_width:.2f}"
+    headers["X-Page-Height"] = f"{picture.page_height:.2f}"
+    return Response(picture.png, media_type="image/png", headers=headers)
