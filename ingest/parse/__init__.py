@@ -34,6 +34,7 @@ _PARSERS: dict[str, tuple[str, str]] = {
     PDF: ("pdf", "parse_pdf"),
     DOCX: ("docx", "parse_docx"),
     formats.XLSX: ("xlsx", "parse_xlsx"),
+    formats.PPTX: ("pptx", "parse_pptx"),
     HTML: ("html", "parse_html"),
     MARKDOWN: ("markdown", "parse_markdown"),
     EPUB: ("epub", "parse_epub"),

@@ -131,8 +131,10 @@ def header_rows(rows: Sequence[Row]) -> int:
     if 1 < tall <= MAX_HEADER_ROWS and tall < len(rows):
         return tall
     # Groups above their columns: the second row names them, and values follow.
-    deeper = len(rows) > 2 and _names_columns(rows[1], gaps=True)
-    return 2 if deeper and any(not _is_words(r) for r in rows[2:]) else 1
+    if len(rows) < 3 or not _names_columns(rows[1], gaps=True):
+        return 1
+    corner = not any(_corner(r) for r in rows[:2]) and any(_corner(r) for r in rows[2:])
+    return 2 if corner or not all(_is_words(r) for r in rows[2:]) else 1
 
 
 # A row of years beside a name or an empty corner names columns; a row that begins with a year is values.
@@ -151,6 +153,11 @@ def _names_columns(row: Row, *, gaps: bool = False) -> bool:
     corner = row.cells[0].text.strip()
     series = len(years) > 1 and len(set(years)) == len(years) and not is_number(corner)
     return not any(is_number(t) and not (series and t in years) for t in filled)
+
+
+def _corner(row: Row) -> str:
+    """Text in the first column."""
+    return next((c.text.strip() for c in row.cells if c.column == 0), "")
 
 
 def _is_words(row: Row) -> bool:

@@ -1,0 +1,138 @@
+"""PPTX: slides in the order of the show, each with its title, texts, tables, charts and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+from core.types import Lang
+from ingest.lang import language_of
+from ingest.parse.drawing import drawing_text
+from ingest.parse.formats import PPTX
+from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
+from ingest.parse.ooxml import OfficePackage, R, is_true, local
+from ingest.parse.pptx_slide import P, Size, Slide, heading
+from ingest.parse.pptx_text import TextReader
+from ingest.parse.within import check_length
+from ingest.parse.zip_package import MemberDamaged
+
+_LABELS = {True: ("第 {} 页", "备注", "批注"), False: ("Slide {}", "Notes", "Comments")}
+
+
+def parse_pptx(content: bytes, options: ParseOptions, media_type: str = PPTX) -> ParsedDocument:
+    """Read a presentation; the page of a block is the number of its slide.
+
+    Hidden slides are counted and left out unless `options.keep_hidden`. Pictures, with their alternative
+    texts, are only counted: programs write most of those texts by themselves.
+
+    Raises:
+        DocumentRejected: `corrupt`, `encrypted`, `refused`, or `too_big` when it inflates past a cap.
+    """
+    package = OfficePackage(content, options.limits, "PPTX file")
+    part = package.main_part("ppt/presentation.xml")
+    root = package.required(part)
+    slides = list(_slide_parts(package, part, root))
+    size = _size(root)
+    tables = count(1)
+    blocks: list[Block] = []
+    chars = 0
+    for page, name in enumerate(slides, start=1):
+        try:
+            slide = package.xml(name) if name else None
+        except MemberDamaged:
+            slide = None
+        if slide is None:
+            package.findings.damaged(f"slide {page}")
+            continue
+        if not is_true(slide.get("show", "1")):
+            package.findings.count("hidden_slides", 1, page)
+            if not options.keep_hidden:
+                continue
+        reader = TextReader(package.findings, page, options.keep_hidden)
+        found = _slide(package, name, slide, reader, size, tables)
+        chars += sum(len(b.text) for b in found)
+        check_length(chars, options.limits)
+        blocks.extend(found)
+    title, properties = package.properties()
+    return ParsedDocument(
+        media_type,
+        tuple(blocks),
+        title=title,
+        pages=len(slides),
+        warnings=package.findings.warnings(),
+        partial=package.findings.partial,
+        properties=properties,
+    )
+
+
+def _slide_parts(package: OfficePackage, part: str, root: Any) -> Iterator[str]:
+    """Parts of the slides in their order; empty for one that is missing."""
+    relations = package.relations(part)
+    for entry in root.iter(P + "sldId"):
+        link = relations.get(entry.get(R + "id") or "")
+        yield link.target if link is not None and link.target in package else ""
+
+
+def _size(root: Any) -> Size:
+    size = root.find(P + "sldSz")
+    edges = ("", "") if size is None else (size.get("cx") or "", size.get("cy") or "")
+    return (int(edges[0]), int(edges[1])) if all(e.isdigit() and len(e) < 12 for e in edges) else (0, 0)
+
+
+def _slide(
+    package: OfficePackage, part: str, root: Any, reader: TextReader, size: Size, tables: Iterator[int]
+) -> list[Block]:
+    title, body = Slide(package, part, reader, size).blocks(root, lambda: next(tables))
+    notes = list(_notes(package, part, reader))
+    comments = list(_comments(package, part, reader.page))
+    if not (title or body or notes or comments):
+        return []
+    sample = " ".join([title, *(b.text for b in (body or notes)[:50])])
+    untitled, notes_name, comments_name = _LABELS[language_of(sample) is Lang.ZH]
+    # A slide without a title still begins a section: its text is not the last slide's.
+    found = [heading(title or untitled.format(reader.page), 1, reader.page), *body]
+    if notes:
+        found += [heading(notes_name, 2, reader.page), *notes]
+    if comments:
+        found += [heading(comments_name, 2, reader.page), *comments]
+    return found
+
+
+def _notes(package: OfficePackage, part: str, reader: TextReader) -> Iterator[Block]:
+    for name in package.related(part, "notesSlide"):
+        root = package.optional(name)
+        for shape in () if root is None else root.iter(P + "sp"):
+            mark = next(shape.iter(P + "ph"), None)
+            body = shape.find(P + "txBody")
+            if mark is not None and mark.get("type") == "body" and body is not None:
+                yield from reader.blocks(body, bulleted=False)
+
+
+def _comments(package: OfficePackage, part: str, page: int) -> Iterator[Block]:
+    """Comments of both generations: plain ones (`p:cm`) and threads (`p188:cm` with replies)."""
+    names = package.related(part, "comments")
+    if not names:
+        return
+    authors = _authors(package)
+    for name in names:
+        root = package.optional(name)
+        for comment in () if root is None else root.iter():
+            if local(comment) not in ("cm", "reply"):
+                continue
+            plain = next((c.text for c in comment if local(c) == "text"), None)
+            body = next((c for c in comment if local(c) == "txBody"), None)
+            text = " ".join((plain or ("" if body is None else drawing_text(body))).split())
+            author = authors.get(comment.get("authorId") or "", "")
+            if text:
+                line = f"{author}: {text}" if author else text
+                yield Block(BlockKind.LIST_ITEM, (Fragment(line, "", page=page),))
+
+
+def _authors(package: OfficePackage) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in ("ppt/commentAuthors.xml", "ppt/authors.xml"):
+        root = package.optional(name)
+        for author in () if root is None else root:
+            found[author.get("id") or ""] = author.get("name") or ""
+    return found
