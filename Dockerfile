@@ -30,7 +30,7 @@ CMD ["serve"]
 FROM base AS gpu
 # vLLM chooses torch and its CUDA libraries; the lock is of the CPU environment and does not apply.
 RUN pip install --no-deps --require-hashes --requirement packs.txt \
- && pip install '.[gpu]' \
+ && pip install '.[gpu,ocr]' \
  && pip uninstall --yes torchvision torchaudio torchcodec
 USER geo
 EXPOSE 8000

@@ -1,4 +1,4 @@
-"""Write the installed versions of everything that `.[cpu,dev]` needs over a lock file, keeping its head.
+"""Write the installed versions of everything that `.[cpu,ocr,dev]` needs over a lock file, keeping its head.
 
 Packages that must not be installed are left out, and so is whatever would name a registry or a folder.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-EXTRAS = ("cpu", "dev")
+EXTRAS = ("cpu", "ocr", "dev")
 BUILD = ("setuptools",)  # builds the one dependency without a wheel, and this project
 # The vision libraries: see the lock's head. fastapi-cloud-cli: a client of somebody's hosting service.
 LEFT_OUT = {"torchvision", "torchaudio", "torchcodec", "fastapi-cloud-cli"}
