@@ -142,6 +142,8 @@ class _Writer:
         for glue, text, runs, fragment in pieces:
             self._write(glue)
             at = self._length
+            if fragment.written is not None:
+                runs = [Run(len(text), 0, fragment.written)]
             for run in runs:
                 self.segments.append(
                     _segment(at, run.length, run.source_start, run.source_length, fragment, block)
@@ -172,6 +174,8 @@ def _clean_block(block: Block) -> list[tuple[str, str, list[Run], Fragment]]:
         glue = fragment.glue if pieces else ""
         pieces.append((" " if spaced and pieces and not glue else glue, text, runs, fragment))
         spaced = fragment.text[-1:].isspace()
+    while pieces and not pieces[-1][1]:
+        pieces.pop()  # empty cells at the end of a row
     return pieces
 
 

@@ -139,5 +139,4 @@ def _cell(fragments: tuple[Fragment, ...]) -> Iterator[Fragment]:
     if not fragments:
         yield Fragment("", " | ")
     for n, fragment in enumerate(fragments):
-        glue = fragment.glue if n else " | "
-        yield Fragment(fragment.text, glue, fragment.start, fragment.line)
+        yield fragment if n else replace(fragment, glue=" | ")

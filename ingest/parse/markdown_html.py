@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 
@@ -126,13 +127,20 @@ class _Reader(HTMLParser):
         self._character(f"&#{name};")
 
     def _character(self, written: str) -> None:
-        if not self._hidden:
-            self._add(Fragment(unescape(written), "", None, self._first_line + self.getpos()[0]))
+        if self._hidden:
+            return
+        line = self._first_line + self.getpos()[0]
+        start = self._lines.text.find(written, self._cursor, self._lines.start_of(line))
+        if start < 0:
+            self._add(Fragment(unescape(written), "", None, line))
+            return
+        self._add(Fragment(unescape(written), "", start, line, written=len(written)))
+        self._cursor = start + len(written)
 
     def _add(self, fragment: Fragment) -> None:
         last = self._open[-1] if self._open else None
         if last is not None and last.glue == " | " and not last.text:
-            self._open[-1] = Fragment(fragment.text, " | ", fragment.start, fragment.line)
+            self._open[-1] = replace(fragment, glue=" | ")
         else:
             self._open.append(fragment)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import replace
 
 import regex
 from markdown_it.token import Token
@@ -59,7 +60,7 @@ class InlineText:
                 broken = True
                 continue
             glue = glue_between(found[-1].text, piece.text) if broken and found else piece.glue
-            found.append(Fragment(piece.text, glue, piece.start, piece.line))
+            found.append(replace(piece, glue=glue))
             broken = False
         return tuple(found)
 
@@ -101,8 +102,7 @@ class InlineText:
                 yield Fragment(word, " " if n else "", at, place)
             return
         place = None if start is None else self._lines.line_at(start)
-        # An entity or escape stands there in another form: only its line is known.
-        yield Fragment(text, "", start if written == text else None, place or line)
+        yield Fragment(text, "", start, place or line, written=None if written == text else len(written))
 
     def _find(self, text: str) -> int | None:
         at = self._lines.text.find(text, self._cursor, min(self._end, self._cursor + _REACH + len(text)))

@@ -29,7 +29,9 @@ class Fragment:
         glue: what stands between this fragment and the one before it in the block: `""`, a space, or ` | `
             between table cells.
         start: offset of `text[0]` in the decoded source; text formats only, and only where the source
-            holds `text` verbatim.
+            holds `text` verbatim, or says in `written` how long its other spelling is.
+        written: characters that stand for `text` in the source, where they are not `text` itself (an escape,
+            an entity).
         line: 1-based source line (text formats, HTML).
         page, box: place on a page (PDF).
     """
@@ -40,6 +42,7 @@ class Fragment:
     line: int | None = None
     page: int | None = None
     box: Box | None = None
+    written: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
