@@ -73,7 +73,7 @@ def _read(text: str, preferred: str) -> tuple[list[Row], bool]:
     dialect = _dialect(text[start : start + _SAMPLE_CHARS], preferred, fixed=directive is not None)
     rows = list(_rows(text, start, dialect))
     if any(cell.count("\n") > _MAX_CELL_LINES for row in rows for cell in row.cells) or _is_open(text, rows):
-        return list(_rows(text, start, _Dialect(dialect.delimiter, quoting=csv.QUOTE_NONE))), True
+        return list(_rows(text, start, _Dialect(dialect.delimiter, quoted=False))), True
     return rows, False
 
 
@@ -82,7 +82,7 @@ class _Dialect:
     delimiter: str
     quote: str = '"'
     escape: str | None = None
-    quoting: int = csv.QUOTE_MINIMAL
+    quoted: bool = True
 
     def reader(self, lines: Iterator[str]) -> Iterator[list[str]]:
         return csv.reader(
@@ -91,7 +91,7 @@ class _Dialect:
             quotechar=self.quote,
             escapechar=self.escape,
             doublequote=self.escape is None,
-            quoting=self.quoting,
+            quoting=csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE,
             skipinitialspace=self.delimiter != "\t",
         )
 
