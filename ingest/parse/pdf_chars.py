@@ -60,6 +60,7 @@ _box_refs = [ctypes.byref(_boxes, 16 * i) for i in range(_CHUNK)]
 _box_view: Floats = np.frombuffer(memoryview(_boxes).cast("B"), np.float32).reshape(_CHUNK, 4)
 _colour = (ctypes.c_uint * 4)()
 _colour_refs = [ctypes.byref(_colour, 4 * i) for i in range(4)]
+_BLACK = (0, 0, 0, 255)
 _form = pdfium.FS_MATRIX()
 _form_ref = ctypes.byref(_form)
 _name = ctypes.create_string_buffer(128)
@@ -187,77 +188,52 @@ def _styles(
     at = np.flatnonzero(asked)
     style_of: Indices = np.zeros(len(code), np.intp)
     if not at.size:
-        return style_of, [Style(1.0, False, False, 0, 0, (0, 0, 0, 255))]
+        return style_of, [Style(1.0, False, False, 0, 0, _BLACK)]
     objects = np.fromiter(map(_text_object, repeat(handle), at.tolist()), np.uint64, at.size)
     begins = np.flatnonzero(np.concatenate(([True], objects[1:] != objects[:-1])))
-    reader = _StyleReader(handle, frame)
     starts = at[begins]
-    indices = [
-        reader.index(index, pointer)
-        for index, pointer in zip(starts.tolist(), objects[begins].tolist(), strict=True)
-    ]
+    # Letters of one font at one size are equally high: the rest of an object's matrix is asked once for them.
+    heights = np.round(height[starts], 1).tolist()
+    known: dict[tuple[int, int, bytes, float], int] = {}
+    styles: list[Style] = []
+    indices: list[int] = []
+    for index, pointer, high in zip(starts.tolist(), objects[begins].tolist(), heights, strict=True):
+        drawn = ctypes.c_void_p(pointer)
+        mode, font = (_render_mode(drawn), _font(drawn)) if pointer else (0, 0)
+        if not _fill(handle, index, *_colour_refs):
+            _colour[:] = _BLACK
+        key = (font, mode, bytes(_colour), high)
+        found = known.get(key)
+        if found is None:
+            found = known[key] = len(styles)
+            styles.append(_style(handle, index, font, mode, frame.rotation))
+        indices.append(found)
     lengths = np.diff(np.append(starts, len(code)))
     lengths[0] += starts[0]
     _note_guessed(handle, starts, lengths, kind)
-    return np.repeat(np.array(indices, np.intp), lengths), reader.styles
+    return np.repeat(np.array(indices, np.intp), lengths), styles
 
 
 def _note_guessed(handle: Any, starts: Indices, lengths: Indices, kind: Kinds) -> None:
     """Mark characters whose code pdfium guessed because their font maps it to no text."""
-    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
-        if _map_error(handle, start) == 1:
-            for index in range(start, start + length):
-                if kind[index] == VISIBLE and _map_error(handle, index) == 1:
-                    kind[index] = UNMAPPED
+    errors = np.fromiter(map(_map_error, repeat(handle), starts.tolist()), np.intc, starts.size)
+    for at in np.flatnonzero(errors == 1).tolist():
+        start = int(starts[at])
+        for index in range(start, start + int(lengths[at])):
+            if kind[index] == VISIBLE and _map_error(handle, index) == 1:
+                kind[index] = UNMAPPED
 
 
-class _StyleReader:
-    """Styles of text objects, each way of drawing kept once."""
-
-    def __init__(self, handle: Any, frame: Frame) -> None:
-        self._handle = handle
-        self._rotation = frame.rotation
-        self._by_object: dict[int, int] = {}
-        self._by_drawing: dict[tuple[Any, ...], int] = {}
-        self.styles: list[Style] = []
-
-    def index(self, at: int, pointer: int) -> int:
-        """Index of the style of the text object at `pointer`, of which the character `at` is a part."""
-        known = self._by_object.get(pointer)
-        if known is not None:
-            return known
-        handle = self._handle
-        a = b = c = d = 1.0
-        if _matrix(handle, at, _form_ref):
-            a, b, c, d = _form.a, _form.b, _form.c, _form.d
-        colour = tuple(_colour) if _fill(handle, at, *_colour_refs) else (0, 0, 0, 255)
-        mode = font = 0
-        if pointer:
-            drawn = ctypes.c_void_p(pointer)
-            mode, font = _render_mode(drawn), _font(drawn)
-        drawing = (_font_size(handle, at), a, b, c, d, mode, font, colour)
-        index = self._by_drawing.get(drawing)
-        if index is None:
-            index = self._by_drawing[drawing] = len(self.styles)
-            self.styles.append(self._style(*drawing))
-        self._by_object[pointer] = index
-        return index
-
-    def _style(
-        self,
-        size: float,
-        a: float,
-        b: float,
-        c: float,
-        d: float,
-        mode: int,
-        font: int,
-        colour: tuple[int, int, int, int],
-    ) -> Style:
-        turn = (90 if b > 0 else 270) if abs(b) > abs(a) else 180 if a < 0 and d < 0 else 0
-        bold, mono = _looks(font)
-        turn = (turn - self._rotation) % 360
-        return Style(round(size * math.hypot(c, d), 2), bold, mono, turn, mode, colour)
+def _style(handle: Any, at: int, font: int, mode: int, rotation: int) -> Style:
+    """The style of the character `at`, whose fill stands in `_colour`."""
+    a = b = c = d = 1.0
+    if _matrix(handle, at, _form_ref):
+        a, b, c, d = _form.a, _form.b, _form.c, _form.d
+    turn = (90 if b > 0 else 270) if abs(b) > abs(a) else 180 if a < 0 and d < 0 else 0
+    size = _font_size(handle, at) * math.hypot(c, d)
+    red, green, blue, alpha = _colour
+    bold, mono = _looks(font)
+    return Style(round(size, 2), bold, mono, (turn - rotation) % 360, mode, (red, green, blue, alpha))
 
 
 def _looks(font: int) -> tuple[bool, bool]:

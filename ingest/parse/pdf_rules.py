@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -65,11 +66,8 @@ def drawn_on(page: Any, frame: Frame) -> Drawn:
     handle = ctypes.cast(page.raw, ctypes.c_void_p)
     lines: list[tuple[float, float, float, float]] = []
     images: list[tuple[float, float, float, float]] = []
-    for index in range(_count(handle)):
-        drawn = ctypes.c_void_p(_object(handle, index))
-        kind = _kind(drawn)
-        if kind == pdfium.FPDF_PAGEOBJ_TEXT:
-            continue
+    objects = list(map(ctypes.c_void_p, map(_object, repeat(handle), range(_count(handle)))))
+    for drawn, kind in zip(objects, map(_kind, objects), strict=True):
         if kind == pdfium.FPDF_PAGEOBJ_PATH and len(lines) < _MAX_SEGMENTS:
             _path(drawn, lines)
         elif kind == pdfium.FPDF_PAGEOBJ_IMAGE and _bounds(drawn, *_corner_refs):
