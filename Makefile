@@ -70,17 +70,13 @@ format: install ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: install peers ## measure against the peers and print one JSON object per benchmark
-	$(BIN)/python -m benchmarks.parse --json
+bench: install ## measure against the peers and print one JSON object per benchmark
+	$(BIN)/geo bench parse --json
 	$(BIN)/python -m benchmarks.query_overhead --json
 	$(BIN)/python -m benchmarks.batching
 
-peers: .venv-peers/.installed ## make the environment of the systems that the benchmarks compare with
-
-.venv-peers/.installed: benchmarks/peers.txt
-	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/pip --disable-pip-version-check install --quiet --requirement benchmarks/peers.txt
-	@touch $@
+peers: install ## make the environment of the systems that the benchmarks compare with
+	$(BIN)/python -c 'from ingest.peers import peer_python; peer_python()'
 
 lock: install ## write constraints.txt from what is installed
 	$(BIN)/python scripts/lock.py constraints.txt

@@ -1,0 +1,64 @@
+"""`geo bench`: speed against the systems that others use, on the same files and the same machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from api.cli.output import Json, emit, note
+
+bench_app = typer.Typer(
+    help="Measure speed against peers, in an environment of their own (.venv-peers).", no_args_is_help=True
+)
+
+
+@bench_app.command("parse")
+def parse(
+    files: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, file_okay=False, readable=True, help="Folder to read; made files if omitted."
+        ),
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=3, max=100, help="Interleaved rounds.")] = 7,
+    html_set: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            file_okay=False,
+            readable=True,
+            help="Folder with segments.jsonl and pages/, for the F-score.",
+        ),
+    ] = None,
+    expected: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="JSON lines of file and contains, to count phrases in PDFs."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Read PDF and HTML: ours with layout and boxes against the plain text of other libraries."""
+    from ingest.measure import bench_parse
+
+    figures = bench_parse(files, rounds=rounds, html_set=html_set, expected=expected, note=note)
+    if json:
+        emit(figures)
+        return
+    for kind in ("pdf", "html"):
+        _show(kind, figures.get(kind, {}))
+
+
+def _show(prefix: str, figures: dict[str, Any]) -> None:
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            _show(f"{prefix} {name}", value)
+        else:
+            print(f"{prefix + ' ' + name:40}{value}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group to the command line."""
+    app.add_typer(bench_app, name="bench")
