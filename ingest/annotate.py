@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ _TYPES = {
     "LAW": "Legislation",
 }
 _LANGUAGES = {"zh": "zh-Hans", "en": "en"}
+_TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")  # BCP 47, roughly
 _ARTICLES = ("text/html", "application/xhtml+xml")
 _ABOUT_MENTIONS = 2  # named at least so often, an entity is what the document is about …
 _ABOUT_MAX = 5  # … as one of the few named most
@@ -54,8 +56,12 @@ def annotate(
     created_at: datetime,
     modified_at: datetime,
     mentions: Sequence[AnnotatedMention],
+    properties: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Describe a document for machines.
+
+    What the file says of itself (`properties`: author, created, modified, published, description, language)
+    goes before what is known from its upload; a date or language that is none is left out.
 
     `mentions` holds every linked entity once, most mentioned first, with `sameAs` where external ids are
     known, then unlinked names once each; `about` repeats the few that are named most. `hasPart` nests the
@@ -63,6 +69,7 @@ def annotate(
 
     Source: schema.org CreativeWork (https://schema.org/CreativeWork), JSON-LD 1.1.
     """
+    said = properties or {}
     linked = _linked(mentions)
     graph: dict[str, Any] = {
         "@context": "https://schema.org",
@@ -72,11 +79,17 @@ def annotate(
         "version": version,
         "name": name,
         "encodingFormat": media_type,
-        "dateCreated": created_at.isoformat(),
-        "dateModified": modified_at.isoformat(),
+        "dateCreated": _date(said.get("created")) or created_at.isoformat(),
+        "dateModified": _date(said.get("modified")) or modified_at.isoformat(),
     }
-    if lang in _LANGUAGES:
-        graph["inLanguage"] = _LANGUAGES[lang]
+    if published := _date(said.get("published")):
+        graph["datePublished"] = published
+    if author := said.get("author"):
+        graph["author"] = {"@type": _type_of_author(author, mentions), "name": author}
+    if description := said.get("description"):
+        graph["description"] = description
+    if language := _language(said.get("language"), lang):
+        graph["inLanguage"] = language
     if keywords:
         graph["keywords"] = list(keywords)
     about = [thing for thing, count in linked if count >= _ABOUT_MENTIONS][:_ABOUT_MAX]
@@ -97,6 +110,26 @@ def schema_type(kind: str) -> str:
     if known is not None:
         return known
     return kind if kind in set(_TYPES.values()) else "Thing"
+
+
+def _date(given: str | None) -> str | None:
+    """The date as given, if it is one in ISO 8601."""
+    try:
+        return given if given and datetime.fromisoformat(given) else None
+    except ValueError:
+        return None
+
+
+def _language(given: str | None, lang: str) -> str | None:
+    """The declared language where it agrees with the text's, or where the text's is not known."""
+    if given and _TAG.fullmatch(given) and (lang not in _LANGUAGES or given.lower().startswith(lang)):
+        return given
+    return _LANGUAGES.get(lang)
+
+
+def _type_of_author(author: str, mentions: Sequence[AnnotatedMention]) -> str:
+    kinds = {schema_type(m.type) for m in mentions if author in (m.surface, m.name)}
+    return "Organization" if "Organization" in kinds else "Person"
 
 
 def _linked(mentions: Sequence[AnnotatedMention]) -> list[tuple[dict[str, Any], int]]:

@@ -185,6 +185,7 @@ def list_documents(
     collection: str | None = None,
     status: DocumentStatus | None = None,
     outdated: bool | None = None,
+    near_duplicates: bool | None = None,
     cursor: str | None = None,
     limit: int = 50,
 ) -> Page[Document]:
@@ -198,6 +199,7 @@ def list_documents(
         collection_id=collection_id,
         status=status,
         outdated=outdated,
+        near_duplicates=near_duplicates,
         cursor=cursor,
         limit=limit + 1,
     )

@@ -94,6 +94,7 @@ def document_annotation(session: Session, scope: Scope, *, document_id: str) -> 
         created_at=row.created_at,
         modified_at=stored.created_at,
         mentions=_annotated_mentions(session, row, stored.version),
+        properties=stored.properties,
     )
 
 

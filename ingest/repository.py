@@ -22,8 +22,9 @@ from core.models import (
     PassageRow,
 )
 from core.types import DocumentStatus, JobStatus, Lang, Passage, Scope, Span
+from ingest.near_duplicates import ids_with_near_duplicates, near_duplicates_of
 from ingest.recipe import Recipe
-from ingest.values import Collection, Counts, Document, Problem, Progress, Trust
+from ingest.values import Collection, Counts, Document, NearDuplicate, Problem, Progress, Trust
 
 SETTLED = (DocumentStatus.READY.value, DocumentStatus.FAILED.value)
 OPEN_JOBS = (JobStatus.WAITING.value, JobStatus.RUNNING.value)
@@ -239,6 +240,7 @@ def documents_page(
     collection_id: str | None,
     status: DocumentStatus | None,
     outdated: bool | None,
+    near_duplicates: bool | None,
     cursor: str | None,
     limit: int,
 ) -> list[DocumentRow]:
@@ -250,6 +252,9 @@ def documents_page(
     if outdated is not None:
         wrong = is_outdated(session, within)
         query = query.where(wrong if outdated else not_(wrong))
+    if near_duplicates is not None:
+        alike = DocumentRow.id.in_(ids_with_near_duplicates())
+        query = query.where(alike if near_duplicates else not_(alike))
     if status is not None:
         query = query.where(DocumentRow.status == status.value)
     if cursor is not None:
@@ -276,8 +281,11 @@ def document_values(session: Session, rows: Sequence[DocumentRow]) -> tuple[Docu
     jobs = _present_jobs(session, keys)
     counts = _mention_counts(session, keys)
     wanted = wanted_recipes(session, rows)
+    near = near_duplicates_of(session, [r.id for r in rows])
     return tuple(
-        _document_value(r, versions[r.id], jobs.get(r.id), counts.get(r.id, (0, 0)), wanted[r.id])
+        _document_value(
+            r, versions[r.id], jobs.get(r.id), counts.get(r.id, (0, 0)), wanted[r.id], near.get(r.id, ())
+        )
         for r in rows
     )
 
@@ -305,7 +313,12 @@ def _mention_counts(session: Session, keys: Sequence[tuple[str, int]]) -> dict[s
 
 
 def _document_value(
-    row: DocumentRow, version: Any, job: JobRow | None, counts: tuple[int, int], wanted: str
+    row: DocumentRow,
+    version: Any,
+    job: JobRow | None,
+    counts: tuple[int, int],
+    wanted: str,
+    near: tuple[NearDuplicate, ...],
 ) -> Document:
     status = DocumentStatus(row.status)
     if status is DocumentStatus.READY:
@@ -343,6 +356,7 @@ def _document_value(
         parse=dict(version.parse),
         parser_version=version.parser_version,
         outdated=row.status in SETTLED and version.recipe != wanted,
+        near_duplicates=near,
         created_at=row.created_at,
         updated_at=row.updated_at,
     )

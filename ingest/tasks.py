@@ -21,6 +21,7 @@ from ingest import entity_repository, recycle, repository, writing
 from ingest.blobs import BlobStore
 from ingest.catalogue import Catalogue, with_catalogue_names
 from ingest.disambiguate import Context, link
+from ingest.near_duplicates import find_pairs
 from ingest.values import Mention
 from ingest.watching import ReadingWatch, until_stopped
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
+    from ingest.near import Signature
     from ingest.normalize import NormalizedDocument
     from ingest.repository import Original
     from ingest.split import PassageDraft
@@ -72,11 +74,19 @@ def _normalize(run: JobRun) -> None:
         raise
     total = document.pages or len(drafts)  # in the unit that was told while it was read
     run.progress(total, total)
+    signature = _signature(document.text)
     with run.finish() as session:
         if writing.write_normalized(
-            session, run.subject_id, run.subject_version, document, drafts, original.recipe
+            session, run.subject_id, run.subject_version, document, drafts, original.recipe, signature
         ):
             _start_next(session, run)
+
+
+def _signature(text: str) -> Signature | None:
+    from ingest.near import shingles, signature
+
+    distinct = shingles(text)
+    return signature(distinct) if len(distinct) else None
 
 
 def _read(original: Original, watch: ReadingWatch) -> tuple[NormalizedDocument, list[PassageDraft]]:
@@ -105,6 +115,7 @@ def _disambiguate(run: JobRun) -> None:
     with run.db.read() as session:
         found = repository.passages_to_link(session, scope, run.subject_id, run.subject_version)
         catalogue = _catalogue(session, run.tenant_id)
+        near = find_pairs(session, run.subject_id, run.subject_version)
     if found is None:  # deleted meanwhile
         return
     title, passages = found
@@ -121,7 +132,7 @@ def _disambiguate(run: JobRun) -> None:
         similarity=_similarity,
     )
     with run.finish() as session:
-        if writing.write_mentions(session, run.subject_id, run.subject_version, linked):
+        if writing.write_mentions(session, run.subject_id, run.subject_version, linked, near):
             _start_next(session, run)
 
 

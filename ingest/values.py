@@ -72,6 +72,18 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class NearDuplicate:
+    """Another document of the collection with nearly the same text.
+
+    `similarity`: share of the shingles of both texts that both have (Jaccard index), in [0, 1].
+    """
+
+    document_id: str
+    name: str
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A document as its owner sees it.
 
@@ -83,6 +95,7 @@ class Document:
         media_type, size_bytes, encoding, title, lang, pages, warnings: of the newest version.
         properties: what the newest version says of itself (author, dates …).
         parse, parser_version: what the newest version was made, or tried, with; empty until its work began.
+        near_duplicates: documents whose served text is nearly this one's served text, at most ten.
         outdated: today it would be made with other choices or parsers.
     """
 
@@ -111,6 +124,7 @@ class Document:
     parse: dict[str, Any]
     parser_version: str
     outdated: bool
+    near_duplicates: tuple[NearDuplicate, ...]
     created_at: datetime
     updated_at: datetime
 

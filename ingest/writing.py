@@ -21,11 +21,13 @@ from core.types import DocumentStatus, LinkedMention
 from ingest.blobs import BlobStore
 from ingest.clean import clean
 from ingest.collections import delete_row_if_empty
+from ingest.near_duplicates import Key, write_pairs, write_signature
 from ingest.recipe import Recipe, parser_version
 from ingest.removal import erase_from_answers
 from ingest.repository import lock_blobs
 
 if TYPE_CHECKING:
+    from ingest.near import Signature
     from ingest.normalize import NormalizedDocument
     from ingest.split import PassageDraft
 
@@ -42,8 +44,13 @@ def write_normalized(
     document: NormalizedDocument,
     drafts: Sequence[PassageDraft],
     recipe: Recipe,
+    signature: Signature | None = None,
 ) -> bool:
-    """Replace a version's text, map and passages; False when the document is gone or being deleted."""
+    """Replace a version's text, map, signature and passages.
+
+    Returns:
+        False when the document is gone or being deleted.
+    """
     row = _present(session, document_id)
     stored = session.get(DocumentVersionRow, (document_id, version)) if row is not None else None
     if row is None or stored is None:
@@ -61,6 +68,7 @@ def write_normalized(
     stored.passage_count = len(drafts)
     stored.properties = _properties(document.properties)
     _note_recipe(stored, recipe)
+    write_signature(session, row, version, signature)
     session.flush()
     session.execute(
         delete(PassageRow).where(PassageRow.document_id == document_id, PassageRow.version == version)
@@ -104,11 +112,18 @@ def _properties(given: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in cleaned.items() if value}
 
 
-def write_mentions(session: Session, document_id: str, version: int, linked: Sequence[LinkedMention]) -> bool:
-    """Replace a version's mentions; False when the document is gone or being deleted."""
+def write_mentions(
+    session: Session,
+    document_id: str,
+    version: int,
+    linked: Sequence[LinkedMention],
+    near: Sequence[tuple[Key, float]] = (),
+) -> bool:
+    """Replace a version's mentions and near-duplicates; False when the document is gone or being deleted."""
     row = _present(session, document_id)
     if row is None:
         return False
+    write_pairs(session, document_id, version, near)
     session.execute(
         delete(MentionRow).where(MentionRow.document_id == document_id, MentionRow.version == version)
     )

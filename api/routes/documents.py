@@ -115,6 +115,7 @@ def list_documents(
     outdated: Annotated[
         bool | None, Query(description="read with other choices or parsers than today")
     ] = None,
+    near_duplicates: Annotated[bool | None, Query(description="nearly the same text as another")] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Listed[DocumentOut]:
@@ -126,6 +127,7 @@ def list_documents(
             collection=collection,
             status=status,
             outdated=outdated,
+            near_duplicates=near_duplicates,
             cursor=decode_cursor(cursor) or None,
             limit=limit,
         )

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from api.schemas.common import Body, JsonObject, Name, Text
 from core.types import DocumentStatus, SourcePlace
 from ingest.service import Only, ParseChoices, Reprocess, WalkStatus
-from ingest.values import Collection, Counts, Document, PlacedPassage, Problem, Progress, Trust
+from ingest.values import Collection, Counts, Document, NearDuplicate, PlacedPassage, Problem, Progress, Trust
 
 Tags = Annotated[list[Annotated[Text, Field(max_length=200)]], Field(max_length=200)]
 
@@ -127,6 +127,9 @@ class DocumentOut(BaseModel):
     )
     parse: dict[str, Any] = Field(description="choices that the newest version was made with")
     parser_version: str
+    near_duplicates: list[NearDuplicate] = Field(
+        description="documents of the collection with nearly the same served text, most alike first"
+    )
     outdated: bool = Field(description="today it would be read with other choices or parsers")
     created_at: datetime
     updated_at: datetime

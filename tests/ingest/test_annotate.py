@@ -88,3 +88,25 @@ def test_the_graph_is_json() -> None:
 )
 def test_labels_map_to_schema_types(kind: str, expected: str) -> None:
     assert schema_type(kind) == expected
+
+
+def test_what_a_file_says_of_itself_goes_before_its_upload() -> None:
+    said = {
+        "author": "Acme", "created": "2024-05-01", "modified": "2024-06-02T10:00:00+02:00",
+        "published": "2024-07-03", "description": "How to run it.", "language": "en-GB",
+    }  # fmt: skip
+    told = graph(properties=said, mentions=[mention("Acme", None, "ORG")])
+    assert (told["dateCreated"], told["dateModified"], told["datePublished"]) == (
+        said["created"], said["modified"], said["published"],
+    )  # fmt: skip
+    assert told["author"] == {"@type": "Organization", "name": "Acme"}
+    assert (told["description"], told["inLanguage"]) == ("How to run it.", "en-GB")
+    assert graph(properties={"author": "Li Wei"})["author"]["@type"] == "Person"
+
+
+def test_dates_and_languages_that_are_none_are_left_out() -> None:
+    told = graph(properties={"created": "yesterday", "published": "soon", "language": "zh-CN"})
+    assert told["dateCreated"] == AT.isoformat()
+    assert "datePublished" not in told
+    assert told["inLanguage"] == "en"  # the text is English, whatever the file says
+    assert graph(lang="und", properties={"language": "not a tag!"}).get("inLanguage") is None
