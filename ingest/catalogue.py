@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import regex
 
 from core.types import Passage, Span
+from ingest.candidates import NameIndex, NameMatch, Spelling, strength
 from ingest.fold import fold_with_offsets, search_fold
 from ingest.values import Mention
 
@@ -15,6 +16,9 @@ _UNIT = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]|[^\W_\p{Han}\p{Hiragan
 _CJK = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
 _MIN_CJK_CHARS = 2  # a single character is a word too often
 MAX_ALIAS_CHARS = 300
+MAX_CANDIDATES = 50
+WHOLE = frozenset({Spelling.EXACT, Spelling.FOLDED, Spelling.CORE})
+_BESIDE_WHOLE = 0.5  # a part of a name counts less where the surface is the whole name of another entity
 
 
 def alias_key(text: str) -> str:
@@ -48,16 +52,27 @@ class Candidate:
     """An entity that a surface may mean.
 
     Attributes:
-        prior: P(entity | surface) from the alias weights, in (0, 1]; sums to 1 over the candidates.
-        exact: the surface is spelled like the alias, width, case and script variant included.
+        prior: P(entity | surface) from alias weights and spelling, in (0, 1]; sums to 1 over the candidates.
+        spelling: how the surface matched the entity's best fitting name.
+        strength: how well it fits by spelling alone, in (0, 1].
+        missing: words of that name which the surface lacks.
+        leads: the surface has a word of the head of that name, as a shortened name does.
         pinned: a person decided that this surface means this entity.
     """
 
     entity: CatalogueEntity
     prior: float
-    exact: bool
+    spelling: Spelling
+    strength: float = 1.0
+    missing: tuple[str, ...] = ()
+    leads: bool = True
     pinned: bool = False
     via: str = ""
+
+    @property
+    def named(self) -> bool:
+        """Whether the surface is a whole name of the entity, however it is written."""
+        return self.spelling in WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +97,8 @@ class Catalogue:
     splits: Mapping[tuple[str, str], str] = field(default_factory=dict)
     _aliases: dict[str, list[Alias]] = field(default_factory=dict)
     _lengths: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _names: list[Alias] = field(default_factory=list)
+    _index: NameIndex | None = None
 
     @classmethod
     def build(
@@ -98,6 +115,7 @@ class Catalogue:
             if alias.entity_id not in catalogue.entities:
                 continue
             catalogue._aliases.setdefault(alias.folded, []).append(alias)
+            catalogue._names.append(alias)
             first = _UNIT.match(alias.folded)
             if first is not None and _findable(alias.folded):
                 lengths.setdefault(first.group(), set()).add(len(alias.folded))
@@ -107,27 +125,47 @@ class Catalogue:
     def __len__(self) -> int:
         return len(self._aliases)
 
-    def candidates(self, folded: str, surface: str) -> list[Candidate]:
-        """Entities that `surface` (whose folded form is `folded`) may mean, likeliest first.
+    def candidates(self, surface: str, limit: int = MAX_CANDIDATES) -> list[Candidate]:
+        """Entities that `surface` may mean, likeliest by name alone first; at most `limit`.
 
-        An entity that has the name by itself and through a merge counts once, with both weights.
+        An entity counts once, by its best fitting name. One that has a name by itself and through a merge
+        counts with both weights.
         """
-        pinned = self.pins.get(folded)
-        by_entity: dict[str, list[Alias]] = {}
-        for alias in self._aliases.get(folded, ()):
-            by_entity.setdefault(alias.entity_id, []).append(alias)
-        total = sum(a.weight for group in by_entity.values() for a in group)
+        if self._index is None:
+            self._index = NameIndex(a.spelling for a in self._names)
+        pinned = self.pins.get(alias_key(surface))
+        best: dict[str, tuple[float, float, NameMatch, list[Alias]]] = {}
+        for match in self._index.find(surface, 4 * limit):
+            alias, fit = self._names[match.name], strength(match)
+            known = best.get(alias.entity_id)
+            if known is None:
+                best[alias.entity_id] = (fit, alias.weight, match, [alias])
+            elif known[0] == fit:
+                best[alias.entity_id] = (fit, known[1] + alias.weight, known[2], [*known[3], alias])
+        whole = any(match.spelling in WHOLE for _, _, match, _ in best.values())
+        shares = {
+            entity_id: (fit if not whole or match.spelling in WHOLE else _BESIDE_WHOLE * fit) ** 2 * weight
+            for entity_id, (fit, weight, match, _) in best.items()
+        }
+        total = sum(shares.values())
         found = [
             Candidate(
                 entity=self.entities[entity_id],
-                prior=sum(a.weight for a in group) / total,
-                exact=any(a.spelling == surface for a in group),
+                prior=shares[entity_id] / total,
+                spelling=match.spelling,
+                strength=fit,
+                missing=match.missing,
+                leads=match.leads,
                 pinned=entity_id == pinned,
-                via="" if any(not a.via for a in group) else group[0].via,
+                via="" if any(not a.via for a in aliases) else aliases[0].via,
             )
-            for entity_id, group in by_entity.items()
+            for entity_id, (fit, _, match, aliases) in best.items()
         ]
-        return sorted(found, key=lambda c: (-c.prior, c.entity.id))
+        return sorted(found, key=lambda c: (-c.prior, c.entity.id))[:limit]
+
+    def knows(self, surface: str) -> bool:
+        """Whether some entity has this name, width, case and script variant aside."""
+        return alias_key(surface) in self._aliases
 
     def find(self, text: str) -> list[AliasMatch]:
         """Longest catalogue names in `text`, left to right, not overlapping.
@@ -219,7 +257,7 @@ def _without_overlaps(
     recognised: Sequence[Mention], named: Sequence[Mention], catalogue: Catalogue
 ) -> list[Mention]:
     def strength(mention: Mention) -> tuple[bool, int, bool]:
-        known = bool(catalogue.candidates(alias_key(mention.surface), mention.surface))
+        known = catalogue.knows(mention.surface)
         return known, len(mention.span), bool(mention.type)
 
     kept: list[Mention] = []

@@ -15,20 +15,32 @@ from dataclasses import dataclass
 import regex
 
 from core.types import LinkedMention
+from ingest.candidates import Spelling
 from ingest.catalogue import Candidate, Catalogue, CatalogueEntity, alias_key
 from ingest.fold import search_fold
+from ingest.name_forms import name_form, tokens_of
 from ingest.values import Mention
 
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 """Cosine of one context against candidate descriptions, each in [-1, 1]."""
 
-_BASE = 1.2  # log-odds of a link for an unambiguous, folded match without type: 0.77
-_EXACT = 0.8
+# Log-odds that a name alone means the entity, by how it is spelled.
+_OWN = {Spelling.EXACT: 2.0, Spelling.FOLDED: 1.6, Spelling.CORE: 1.1, Spelling.ACRONYM: 0.2}
+_PART, _PART_EVEN = 6.0, 0.6  # a part of a name: slope over its strength, and the strength that is even
+_PART_OF_PERSON = 0.6  # people are called by a part of their name …
+_PART_OF_OTHER = -1.2  # … places and organisations are not: `Antilles` is not the Netherlands Antilles
+_PART_MOST = 1.5  # however much of it the text supports, a part says less than the whole name
+_MISSING = 2.5  # times the share of the name's missing words that the document holds
+_LOWER_CASE = -0.8  # `apple` is not Apple
 _TYPE_AGREES, _TYPE_DIFFERS = 0.7, -1.6
 _PRIOR = 1.0  # times the log-ratio of the priors
 _CONTEXT = 4.0  # times the difference in the share of description terms that the context holds
 _SIMILARITY = 25.0  # times the difference in cosine: e5's useful range is a tenth wide
+_SUPPORT, _SUPPORT_MOST = 0.5, 2.0  # what speaks for one reading also speaks against a stranger of that name
 _COHERENCE = 2.0
+_CERTAIN = 0.8  # a link of this score helps the other names of its document
+_CLOSE = 12  # candidates that are weighed against the text
+_PLAUSIBLE = 4.0  # log-odds behind the best at which the encoder is not asked any more
 _MARGIN = 0.25  # the best must lead the next by this much of the probability
 _TERM = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]+|[\p{L}\p{N}]{2,}")
 _KINDS = {
@@ -55,6 +67,19 @@ class Context:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """What the mentions of one document share."""
+
+    catalogue: Catalogue
+    id: str
+    words: Mapping[int, frozenset[str]]  # of each passage
+    threshold: float
+    similarity: Similarity | None
+    abstain: bool
+    certain: Mapping[str, frozenset[str]]  # entity → keys of the names that mean it for sure
+
+
 def link(
     mentions: Sequence[Mention],
     contexts: Mapping[int, Context],
@@ -63,6 +88,7 @@ def link(
     document_id: str,
     threshold: float,
     similarity: Similarity | None = None,
+    abstain: bool = True,
 ) -> list[LinkedMention]:
     """Resolve the mentions of one document.
 
@@ -72,29 +98,36 @@ def link(
         catalogue: the tenant's.
         document_id: for names that a person split by document.
         threshold: below this score a mention stays NIL.
-        similarity: asked only for mentions with two or more candidates; None leaves it out.
+        similarity: asked only for mentions with two or more plausible candidates; None leaves it out.
+        abstain: leave doubtful mentions NIL; False takes the best candidate, for a closed list of entities.
 
     Returns:
         One link per mention, in order. `score` is the probability that the link is right (for NIL: of the
-        best candidate); `reason` tells how it came to be.
+        best candidate); `reason` tells how it came to be. The order of the mentions does not matter.
     """
-    options = [catalogue.candidates(alias_key(m.surface), m.surface) for m in mentions]
-    certain = {o[0].entity.id for o in options if len(o) == 1}
+    options = {surface: catalogue.candidates(surface) for surface in {m.surface for m in mentions}}
+    words = {number: frozenset(tokens_of(c.text)) for number, c in contexts.items()}
+    document = _Document(catalogue, document_id, words, threshold, None, abstain, {})
+    first = [_resolve(m, options[m.surface], contexts[m.passage_id].text, document) for m in mentions]
+    document = _Document(catalogue, document_id, words, threshold, similarity, abstain, _certain(first))
     return [
-        _resolve(m, o, contexts[m.passage_id].text, catalogue, document_id, threshold, certain, similarity)
-        for m, o in zip(mentions, options, strict=True)
+        found
+        if found.entity_id is None and not options[found.surface]
+        else _resolve(m, options[m.surface], contexts[m.passage_id].text, document)
+        for m, found in zip(mentions, first, strict=True)
     ]
 
 
+def _certain(links: Sequence[LinkedMention]) -> dict[str, frozenset[str]]:
+    names: dict[str, set[str]] = {}
+    for found in links:
+        if found.entity_id is not None and found.score >= _CERTAIN:
+            names.setdefault(found.entity_id, set()).add(alias_key(found.surface))
+    return {entity: frozenset(keys) for entity, keys in names.items()}
+
+
 def _resolve(
-    mention: Mention,
-    options: Sequence[Candidate],
-    context: str,
-    catalogue: Catalogue,
-    document_id: str,
-    threshold: float,
-    certain: set[str],
-    similarity: Similarity | None,
+    mention: Mention, options: Sequence[Candidate], context: str, document: _Document
 ) -> LinkedMention:
     if not options:
         return _linked(mention, None, 0.0, "nil=unknown_name")
@@ -102,63 +135,89 @@ def _resolve(
     if pinned is not None:
         return _linked(mention, pinned.entity.id, 0.99, "override=pinned" + _via(pinned))
     for candidate in options:
-        decided = catalogue.splits.get((candidate.entity.id, document_id))
-        if decided in catalogue.entities:
+        decided = document.catalogue.splits.get((candidate.entity.id, document.id))
+        if candidate.named and decided in document.catalogue.entities:
             origin = "" if decided == candidate.entity.id else f";split_from={candidate.entity.id}"
             return _linked(mention, decided, 0.99, "override=split" + origin)
-    chosen, score, reason = _best(mention, options, context, certain, similarity)
+    chosen, score, reason = _best(mention, options[:_CLOSE], context, document)
     if chosen is None:
         return _linked(mention, None, score, reason)
-    if score < threshold:
+    if score < document.threshold and document.abstain:
         return _linked(mention, None, score, f"nil=below_threshold;{reason}")
     return _linked(mention, chosen.entity.id, score, reason + _via(chosen))
 
 
 def _best(
-    mention: Mention,
-    options: Sequence[Candidate],
-    context: str,
-    certain: set[str],
-    similarity: Similarity | None,
+    mention: Mention, options: Sequence[Candidate], context: str, document: _Document
 ) -> tuple[Candidate | None, float, str]:
-    base = [_own_log_odds(mention, c) for c in options]
+    # A whole name of several words stands for itself, whoever shares a part of it.
+    whole = len(name_form(mention.surface).tokens) > 1 and any(c.named for c in options)
+    own = [_own_log_odds(mention, c, document, c.named or (c.leads and not whole)) for c in options]
     if len(options) == 1:
-        return options[0], _sigmoid(base[0]), _reason(options[0], mention)
+        return options[0], _sigmoid(own[0]), _reason(options[0], mention)
     fits = [_overlap(c.entity, context) for c in options]
-    cosines = (
-        list(similarity(context, [_described(c.entity) for c in options]))
-        if similarity
-        else [0.0] * len(options)
-    )
     logits = [
-        odds
-        + _PRIOR * math.log(c.prior)
-        + _CONTEXT * fit
-        + _SIMILARITY * cosine
-        + (_COHERENCE if c.entity.id in certain else 0.0)
-        for odds, c, fit, cosine in zip(base, options, fits, cosines, strict=True)
+        odds + _PRIOR * math.log(c.prior) + _CONTEXT * fit
+        for odds, c, fit in zip(own, options, fits, strict=True)
     ]
+    cosines = _cosines(options, logits, context, document.similarity)
+    logits = [logit + _SIMILARITY * cosine for logit, cosine in zip(logits, cosines, strict=True)]
     shares = _softmax(logits)
     order = sorted(range(len(options)), key=lambda i: (-shares[i], options[i].entity.id))
     first, second = order[0], order[1]
     chosen = options[first]
-    score = shares[first] * _sigmoid(base[first])
+    support = _CONTEXT * fits[first] + _SIMILARITY * cosines[first]
+    score = shares[first] * _sigmoid(own[first] + min(_SUPPORT_MOST, _SUPPORT * support))
     detail = f"{_reason(chosen, mention)};context={fits[first]:.2f}"
-    if similarity:
+    if any(cosines):
         detail += f";similarity={cosines[first]:.3f}"
     detail += f";candidates={len(options)};margin={shares[first] - shares[second]:.2f}"
-    if shares[first] - shares[second] < _MARGIN:
+    if document.abstain and shares[first] - shares[second] < _MARGIN:
         return None, score, f"nil=ambiguous;{detail}"
     return chosen, score, detail
 
 
-def _own_log_odds(mention: Mention, candidate: Candidate) -> float:
+def _cosines(
+    options: Sequence[Candidate], logits: Sequence[float], context: str, similarity: Similarity | None
+) -> list[float]:
+    """Cosine of each plausible candidate's description, relative to the lowest; 0 where nobody asked."""
+    top = max(logits)
+    asked = [i for i, logit in enumerate(logits) if top - logit < _PLAUSIBLE]
+    cosines = [0.0] * len(options)
+    if similarity is None or len(asked) < 2:
+        return cosines
+    found = similarity(context, [_described(options[i].entity) for i in asked])
+    lowest = min(found)
+    for i, cosine in zip(asked, found, strict=True):
+        cosines[i] = cosine - lowest
+    return cosines
+
+
+def _own_log_odds(mention: Mention, candidate: Candidate, document: _Document, helped: bool) -> float:
+    """Log-odds that this name means this entity, other readings aside.
+
+    `helped`: the rest of the document may speak for the candidate.
+    """
+    odds = _OWN.get(candidate.spelling)
+    if odds is None:
+        odds = _PART * (candidate.strength - _PART_EVEN)
+        if candidate.missing:
+            held = _held(candidate, document.words[mention.passage_id])
+            person = _KINDS.get(candidate.entity.type.upper()) == "person" and candidate.leads
+            odds += _MISSING * held + (_PART_OF_PERSON if person else _PART_OF_OTHER * (1 - held))
+        odds = min(odds, _PART_MOST)
     agreement = _agreement(mention.type, candidate.entity.type)
-    return (
-        _BASE
-        + (_EXACT if candidate.exact else 0.0)
-        + (_TYPE_AGREES if agreement == 1 else _TYPE_DIFFERS if agreement == -1 else 0.0)
-    )
+    odds += _TYPE_AGREES if agreement == 1 else _TYPE_DIFFERS if agreement == -1 else 0.0
+    if not name_form(mention.surface).capitalised and name_form(candidate.entity.name).capitalised:
+        odds += _LOWER_CASE
+    if helped and document.certain.get(candidate.entity.id, frozenset()) - {alias_key(mention.surface)}:
+        odds += _COHERENCE
+    return odds
+
+
+def _held(candidate: Candidate, words: frozenset[str]) -> float:
+    """How far the text makes up for the words that the surface lacks, in [0, 1]."""
+    return sum(w in words for w in candidate.missing) / len(candidate.missing) if candidate.leads else 0.0
 
 
 def _agreement(label: str, kind: str) -> int:
@@ -197,8 +256,7 @@ def _terms(folded: str) -> set[str]:
 
 def _reason(candidate: Candidate, mention: Mention) -> str:
     agreement = {1: "agrees", -1: "differs", 0: "unknown"}[_agreement(mention.type, candidate.entity.type)]
-    spelled = "exact" if candidate.exact else "folded"
-    return f"alias={spelled};prior={candidate.prior:.2f};type={agreement}"
+    return f"alias={candidate.spelling};prior={candidate.prior:.2f};type={agreement}"
 
 
 def _via(candidate: Candidate) -> str:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from core.models import DocumentRow, MentionRow, PassageRow
 from core.types import Scope
-from ingest.catalogue import Catalogue, alias_key
+from ingest.catalogue import Catalogue
 from ingest.entity_repository import catalogue_stamp, load_catalogue
 from retrieval.filters import Filters
 from retrieval.query_repository import visible
@@ -45,7 +45,7 @@ def entities_in(question: str, catalogue: Catalogue) -> dict[str, float]:
     found: dict[str, float] = {}
     for match in catalogue.find(question):
         surface = question[match.start : match.end]
-        candidates = catalogue.candidates(alias_key(surface), surface)
+        candidates = [c for c in catalogue.candidates(surface) if c.named]
         pinned = [candidate for candidate in candidates if candidate.pinned]
         for candidate in pinned or candidates:
             if candidate.prior >= _MIN_PRIOR:

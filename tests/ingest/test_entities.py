@@ -274,7 +274,7 @@ def test_a_chain_of_merges_links_to_its_end(database: Database) -> None:
         service.merge_entities(session, SCOPE, entity_id=b, others=[a])
         service.merge_entities(session, SCOPE, entity_id=c, others=[b])
         known = entity_repository.load_catalogue(session, TENANT)
-    (candidate,) = known.candidates("ay", "Ay")
+    (candidate,) = known.candidates("Ay")
     assert (candidate.entity.id, candidate.via) == (c, a)
 
 
