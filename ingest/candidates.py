@@ -132,7 +132,11 @@ class NameIndex:
             near += [
                 found
                 for found, _, _ in process.extract(
-                    token, self._vocabulary, scorer=Levenshtein.normalized_similarity, score_cutoff=_FUZZY, limit=8
+                    token,
+                    self._vocabulary,
+                    scorer=Levenshtein.normalized_similarity,
+                    score_cutoff=_FUZZY,
+                    limit=8,
                 )
             ]
         return tuple(dict.fromkeys(t for t in near if t != token))
@@ -175,7 +179,7 @@ class NameIndex:
 
 
 def strength(match: NameMatch) -> float:
-    """How well the spelling fits, in [0, 1]: what the surface says must be in the name, more than the reverse."""
+    """How well the spelling fits, in [0, 1]; a name must hold what the surface says more than vice versa."""
     base = {Spelling.EXACT: 1.0, Spelling.FOLDED: 0.97, Spelling.CORE: 0.93}.get(match.spelling)
     if base is not None:
         return base
@@ -216,7 +220,9 @@ def _word_match(one: str, other: str) -> float:
     if len(one) == 1 or len(other) == 1:
         return 0.5 if one[0] == other[0] and one.isalpha() and other.isalpha() else 0.0
     short, long = sorted((one, other), key=len)
-    if any(long == short + ending for ending in ("s", "es")) or (short[-1] == "y" and long == short[:-1] + "ies"):
+    if any(long == short + ending for ending in ("s", "es")) or (
+        short[-1] == "y" and long == short[:-1] + "ies"
+    ):
         return 0.95
     same = _common_prefix(one, other)
     if same >= _PREFIX and same >= len(short) - 2 and len(long) - same <= 4:

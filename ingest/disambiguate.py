@@ -41,6 +41,7 @@ _COHERENCE = 2.0
 _CERTAIN = 0.8  # a link of this score helps the other names of its document
 _CLOSE = 12  # candidates that are weighed against the text
 _PLAUSIBLE = 4.0  # log-odds behind the best at which the encoder is not asked any more
+_WINDOW = 240  # characters to each side of a name that the encoder is given
 _MARGIN = 0.25  # the best must lead the next by this much of the probability
 _TERM = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]+|[\p{L}\p{N}]{2,}")
 _KINDS = {
@@ -160,7 +161,7 @@ def _best(
         odds + _PRIOR * math.log(c.prior) + _CONTEXT * fit
         for odds, c, fit in zip(own, options, fits, strict=True)
     ]
-    cosines = _cosines(options, logits, context, document.similarity)
+    cosines = _cosines(options, logits, _near(context, mention.surface), document.similarity)
     logits = [logit + _SIMILARITY * cosine for logit, cosine in zip(logits, cosines, strict=True)]
     shares = _softmax(logits)
     order = sorted(range(len(options)), key=lambda i: (-shares[i], options[i].entity.id))
@@ -175,6 +176,14 @@ def _best(
     if document.abstain and shares[first] - shares[second] < _MARGIN:
         return None, score, f"nil=ambiguous;{detail}"
     return chosen, score, detail
+
+
+def _near(context: str, surface: str) -> str:
+    """The part of a context around a name: what the encoder is asked about, cheaper than the whole."""
+    at = context.find(surface)
+    if at < 0 or len(context) <= 2 * _WINDOW:
+        return context
+    return context[max(0, at - _WINDOW) : at + len(surface) + _WINDOW]
 
 
 def _cosines(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import time
 from collections import defaultdict
@@ -16,7 +17,14 @@ import regex
 
 from core.errors import InvalidInput
 from core.types import Lang, LinkedMention, Passage, Span
-from ingest.catalogue import MAX_CANDIDATES, Alias, Catalogue, CatalogueEntity, alias_key, with_catalogue_names
+from ingest.catalogue import (
+    MAX_CANDIDATES,
+    Alias,
+    Catalogue,
+    CatalogueEntity,
+    alias_key,
+    with_catalogue_names,
+)
 from ingest.disambiguate import Context, Similarity, link
 from ingest.values import Mention
 
@@ -25,8 +33,45 @@ _SENTENCE = regex.compile(r"\n\n|(?<=[.!?])\s(?=\p{Lu})|(?<=[。！？])")
 _CLASSES = (("Q215627", "PERSON"), ("Q27096213", "PLACE"), ("Q43229", "ORG"))
 _NIL = "<NIL>"
 PRONOUNS = frozenset(
-    "he him his himself she her hers herself it its itself they them their theirs themselves i me my mine myself "
-    "we us our ours ourselves you your yours who whom whose which that this these those".split()  # noqa: SIM905
+    [
+        "he",
+        "him",
+        "his",
+        "himself",
+        "she",
+        "her",
+        "hers",
+        "herself",
+        "it",
+        "its",
+        "itself",
+        "they",
+        "them",
+        "their",
+        "theirs",
+        "themselves",
+        "i",
+        "me",
+        "my",
+        "mine",
+        "myself",
+        "we",
+        "us",
+        "our",
+        "ours",
+        "ourselves",
+        "you",
+        "your",
+        "yours",
+        "who",
+        "whom",
+        "whose",
+        "which",
+        "that",
+        "this",
+        "these",
+        "those",
+    ]
 )
 
 
@@ -196,10 +241,8 @@ def _found(passages: Sequence[Passage], catalogue: Catalogue) -> list[Mention]:
 def _passages(text: str) -> list[Passage]:
     """One passage per sentence or paragraph, numbered from 0."""
     cuts = [0, *(m.end() for m in _SENTENCE.finditer(text)), len(text)]
-    spans = [Span(a, b) for a, b in zip(cuts, cuts[1:], strict=False) if b > a] or [Span(0, len(text))]
-    return [
-        Passage(i, "", 1, i, s, None, (), Lang.EN, text[s.start : s.end]) for i, s in enumerate(spans)
-    ]
+    spans = [Span(a, b) for a, b in itertools.pairwise(cuts) if b > a] or [Span(0, len(text))]
+    return [Passage(i, "", 1, i, s, None, (), Lang.EN, text[s.start : s.end]) for i, s in enumerate(spans)]
 
 
 def _around(passages: Sequence[Passage], number: int) -> str:
@@ -217,7 +260,10 @@ def _catalogue(path: Path) -> Catalogue:
     if not rows or not {"qid", "name"} <= set(rows[0]):
         raise InvalidInput("The entity file is not a TSV with the columns qid and name; check --entities.")
     return Catalogue.build(
-        [CatalogueEntity(r["qid"], _kind(r.get("types") or ""), r["name"], r.get("description") or "") for r in rows],
+        [
+            CatalogueEntity(r["qid"], _kind(r.get("types") or ""), r["name"], r.get("description") or "")
+            for r in rows
+        ],
         [Alias(r["qid"], alias_key(r["name"]), r["name"]) for r in rows],
     )
 

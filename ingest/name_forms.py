@@ -18,29 +18,142 @@ _TOKEN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]+|[\p{L}\p{N}]+")
 _HAN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
 _POSSESSIVE = regex.compile(r"'s?(?!\w)")
 _DOTTED = regex.compile(r"\b(?:\p{L}\.){2,}\p{L}?\b\.?|\b(?:\p{L}\.){2,}")
-_TAIL = regex.compile(r"(?<=.)(?:,|\(|（|\s(?:of|de|von|van|di|at|in|for)\s).*", regex.DOTALL | regex.IGNORECASE)
+_TAIL = regex.compile(
+    r"(?<=.)(?:,|\(|（|\s(?:of|de|von|van|di|at|in|for)\s).*", regex.DOTALL | regex.IGNORECASE
+)
 _ELISION = regex.compile(r"\b(?:d|l|o)'(?=\p{L})")
 
 FUNCTION_WORDS = frozenset(
-    "a an and at by de del della der des di do du el et for from in la las le les los of on or the to und van "
-    "von y with".split()
+    [
+        "a",
+        "an",
+        "and",
+        "at",
+        "by",
+        "de",
+        "del",
+        "della",
+        "der",
+        "des",
+        "di",
+        "do",
+        "du",
+        "el",
+        "et",
+        "for",
+        "from",
+        "in",
+        "la",
+        "las",
+        "le",
+        "les",
+        "los",
+        "of",
+        "on",
+        "or",
+        "the",
+        "to",
+        "und",
+        "van",
+        "von",
+        "y",
+        "with",
+    ]
 )
 LEGAL_FORMS = frozenset(
-    "inc incorporated corp corporation co company ltd limited llc llp plc lp gmbh ag sa nv bv oy ab kk spa srl "
-    "pty pte holdings holding group".split()
+    [
+        "inc",
+        "incorporated",
+        "corp",
+        "corporation",
+        "co",
+        "company",
+        "ltd",
+        "limited",
+        "llc",
+        "llp",
+        "plc",
+        "lp",
+        "gmbh",
+        "ag",
+        "sa",
+        "nv",
+        "bv",
+        "oy",
+        "ab",
+        "kk",
+        "spa",
+        "srl",
+        "pty",
+        "pte",
+        "holdings",
+        "holding",
+        "group",
+    ]
 )
 TITLES = frozenset(
-    "mr mrs ms miss dr prof professor sir dame lord lady president senator sen rep representative governor gov "
-    "mayor king queen prince princess pope saint st captain capt colonel col general gen major maj lieutenant lt "
-    "sergeant sgt admiral judge justice minister chancellor secretary chairman chairwoman ceo rev reverend bishop "
-    "archbishop cardinal coach".split()
+    [
+        "mr",
+        "mrs",
+        "ms",
+        "miss",
+        "dr",
+        "prof",
+        "professor",
+        "sir",
+        "dame",
+        "lord",
+        "lady",
+        "president",
+        "senator",
+        "sen",
+        "rep",
+        "representative",
+        "governor",
+        "gov",
+        "mayor",
+        "king",
+        "queen",
+        "prince",
+        "princess",
+        "pope",
+        "saint",
+        "st",
+        "captain",
+        "capt",
+        "colonel",
+        "col",
+        "general",
+        "gen",
+        "major",
+        "maj",
+        "lieutenant",
+        "lt",
+        "sergeant",
+        "sgt",
+        "admiral",
+        "judge",
+        "justice",
+        "minister",
+        "chancellor",
+        "secretary",
+        "chairman",
+        "chairwoman",
+        "ceo",
+        "rev",
+        "reverend",
+        "bishop",
+        "archbishop",
+        "cardinal",
+        "coach",
+    ]
 )
 ZH_LEGAL_FORMS = (
     "股份有限公司", "有限责任公司", "有限公司", "集团公司", "股份公司", "集团", "公司", "控股", "股份",
 )  # fmt: skip
 ZH_TITLES = (
-    "先生", "女士", "教授", "博士", "主任", "经理", "总经理", "董事长", "院长", "校长", "局长", "部长", "书记",
-    "主席", "总统", "总理", "工程师", "老师", "医生",
+    "先生", "女士", "教授", "博士", "主任", "经理", "总经理", "董事长", "院长", "校长", "局长", "部长",
+    "书记", "主席", "总统", "总理", "工程师", "老师", "医生",
 )  # fmt: skip
 
 
@@ -49,7 +162,7 @@ class NameForm:
     """A name ready to be compared.
 
     Attributes:
-        tokens: content tokens in order, folded, without accents; function words, titles and legal forms apart.
+        tokens: content tokens in order, folded, without accents, function words, titles and legal forms.
         extras: the titles and legal forms that were set apart.
         key: all tokens joined; equal keys are the same spelling.
         core: content tokens joined.
@@ -106,7 +219,9 @@ def without_accents(text: str) -> str:
     return unicodedata.normalize("NFC", bare).translate(_LETTERS)
 
 
-_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ß": "ss", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th", "ð": "d"})
+_LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ß": "ss", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th", "ð": "d"}
+)
 
 
 def _address(name: str, words: list[str]) -> frozenset[str]:

@@ -8,7 +8,6 @@ the functions, in the pool's child.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from core.errors import DocumentRejected
@@ -22,6 +21,7 @@ from ingest.blobs import BlobStore
 from ingest.catalogue import Catalogue, with_catalogue_names
 from ingest.disambiguate import Context, link
 from ingest.near_duplicates import find_pairs
+from ingest.similarity import similarity
 from ingest.values import Mention
 from ingest.watching import ReadingWatch, until_stopped
 
@@ -129,7 +129,7 @@ def _disambiguate(run: JobRun) -> None:
         catalogue,
         document_id=run.subject_id,
         threshold=get_settings().ingest.link_threshold,
-        similarity=_similarity,
+        similarity=similarity,
     )
     with run.finish() as session:
         if writing.write_mentions(session, run.subject_id, run.subject_version, linked, near):
@@ -162,20 +162,6 @@ def _catalogue(session: Session, tenant_id: str) -> Catalogue:
         _catalogues.clear()  # one tenant at a time: a catalogue may be large
         known = _catalogues[tenant_id] = (stamp, entity_repository.load_catalogue(session, tenant_id))
     return known[1]
-
-
-def _similarity(context: str, descriptions: Sequence[str]) -> list[float]:
-    """Cosines by the encoder, which is loaded when the first ambiguous name asks for it."""
-    vectors = [_vector(text) for text in descriptions]
-    own = _vector(context)
-    return [sum(a * b for a, b in zip(own, v, strict=True)) for v in vectors]
-
-
-@lru_cache(maxsize=512)
-def _vector(text: str) -> tuple[float, ...]:
-    from ingest.encode import encode_passages
-
-    return tuple(float(x) for x in encode_passages([text])[0])
 
 
 # -- purge -------------------------------------------------------------------------------------

@@ -85,6 +85,59 @@ def chunks(
     print(f"{figures['n']} questions, {figures['passages']} passages of {mean} characters in the mean")
 
 
+@eval_app.command("entities")
+def entities(
+    entities: Annotated[
+        Path,
+        typer.Option(exists=True, dir_okay=False, readable=True, help="TSV: qid, name, types, description."),
+    ],
+    mentions: Annotated[
+        Path, typer.Option(exists=True, dir_okay=False, readable=True, help="JSON lines with gold mentions.")
+    ],
+    benchmark: Annotated[
+        Path | None, typer.Option(exists=True, file_okay=False, help="Folder of <name>.benchmark.jsonl.")
+    ] = None,
+    gold_mentions: Annotated[
+        bool,
+        typer.Option("--gold-mentions/--find-mentions", help="Link the given mentions, or find them first."),
+    ] = True,
+    threshold: Annotated[float | None, typer.Option(min=0, max=1, help="Default: the settings'.")] = None,
+    encoder: Annotated[bool, typer.Option("--encoder/--no-encoder", help="Ask the encoder in doubt.")] = True,
+    json: Json = False,
+) -> None:
+    """Link mentions to a closed list of entities: accuracy, candidates, precision, recall, NIL."""
+    from core.settings import get_settings
+    from ingest.measure_entities import eval_entities
+    from ingest.similarity import similarity
+
+    figures = eval_entities(
+        entities,
+        mentions,
+        benchmark,
+        gold_mentions=gold_mentions,
+        threshold=get_settings().ingest.link_threshold if threshold is None else threshold,
+        similarity=similarity if encoder else None,
+    )
+    if json:
+        emit(figures)
+        return
+    names = (
+        "n",
+        "accuracy",
+        "accuracy_abstaining",
+        "candidate_recall@50",
+        "precision",
+        "recall",
+        "nil_accuracy",
+    )
+    print(f"{'':26}" + "".join(f"{name:>20}" for name in names))
+    for row, values in {"mean": figures, **figures["by_benchmark"]}.items():
+        print(
+            f"{row:26}"
+            + "".join(f"{values[name] if values[name] is not None else '-':>20}" for name in names)
+        )
+
+
 def register(app: typer.Typer) -> None:
     """Add the group to the command line."""
     app.add_typer(eval_app, name="eval")
