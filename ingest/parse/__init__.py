@@ -35,6 +35,8 @@ _PARSERS: dict[str, tuple[str, str]] = {
     DOCX: ("docx", "parse_docx"),
     formats.XLSX: ("xlsx", "parse_xlsx"),
     formats.PPTX: ("pptx", "parse_pptx"),
+    formats.ODT: ("odt", "parse_odt"),
+    formats.ODS: ("ods", "parse_ods"),
     HTML: ("html", "parse_html"),
     MARKDOWN: ("markdown", "parse_markdown"),
     EPUB: ("epub", "parse_epub"),

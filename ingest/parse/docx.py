@@ -14,6 +14,7 @@ from ingest.parse.docx_headings import with_headings
 from ingest.parse.docx_numbering import Numbering
 from ingest.parse.docx_styles import Styles, W
 from ingest.parse.docx_text import TextReader
+from ingest.parse.findings import comment_line, comments_heading
 from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
 from ingest.parse.ooxml import OfficePackage
 from ingest.parse.sniff import DOCX
@@ -87,21 +88,13 @@ def _comments(
             continue
         author = (comment.get(W + "author") or "").strip()
         quoted = " ".join("".join(reader.commented.get(comment.get(W + "id") or "", ())).split())
-        line = _comment_line(author, quoted, text, chinese=chinese)
+        line = comment_line(author, quoted, text, chinese=chinese)
         number = inner[0].paragraph
         found.append(Block(BlockKind.LIST_ITEM, (Fragment(line, ""),), paragraph=number))
     if found:
-        heading = Fragment("批注" if chinese else "Comments", "")
+        heading = Fragment(comments_heading(chinese=chinese), "")
         found.insert(0, Block(BlockKind.HEADING, (heading,), level=1, paragraph=found[0].paragraph))
     return found
-
-
-def _comment_line(author: str, quoted: str, text: str, *, chinese: bool) -> str:
-    if not quoted:
-        return f"{author}：{text}" if author and chinese else f"{author}: {text}" if author else text
-    if chinese:
-        return f"{author}对“{quoted}”：{text}"
-    return f"{author or 'On'} {'on ' if author else ''}“{quoted}”: {text}"
 
 
 def _furniture(package: OfficePackage, part: str, body: Body, blocks: list[Block]) -> list[Block]:

@@ -74,3 +74,17 @@ def _listed(names: Iterable[str], at_most: int = 10) -> str:
     names = list(names)
     more = f" and {len(names) - at_most} more" if len(names) > at_most else ""
     return ", ".join(names[:at_most]) + more
+
+
+def comments_heading(*, chinese: bool) -> str:
+    """The heading above comments, in the document's language."""
+    return "批注" if chinese else "Comments"
+
+
+def comment_line(author: str, quoted: str, text: str, *, chinese: bool) -> str:
+    """One comment on one line: who, on which words, what."""
+    if not quoted:
+        return f"{author}{'：' if chinese else ': '}{text}" if author else text
+    if chinese:
+        return f"{author}对“{quoted}”：{text}"
+    return f"{author} on “{quoted}”: {text}" if author else f"On “{quoted}”: {text}"

@@ -9,6 +9,7 @@ from core.errors import DocumentRejected
 from core.types import Lang
 from ingest.lang import language_of
 from ingest.parse.drawing import drawing_text
+from ingest.parse.findings import comments_heading
 from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
 from ingest.parse.ooxml import A, OfficePackage, R, is_true, local
 from ingest.parse.sheet_tables import sheet_blocks
@@ -132,7 +133,7 @@ def _comments(package: OfficePackage, part: str, sheet: str, blocks: list[Block]
     if not notes:
         return []
     chinese = language_of(" ".join(b.text for b in blocks[:200]) or notes[0][2]) is Lang.ZH
-    heading = Fragment("批注" if chinese else "Comments", "")
+    heading = Fragment(comments_heading(chinese=chinese), "")
     found = [Block(BlockKind.HEADING, (heading,), level=2, member=sheet)]
     for cell, author, text in notes:
         place = range_of(cell)
