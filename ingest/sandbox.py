@@ -7,6 +7,7 @@ killed and replaced when a document takes too long, needs too much memory or is 
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import selectors
@@ -19,11 +20,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.errors import DocumentRejected, TransientError
+from core.errors import DocumentRejected, PermanentError, TransientError
 from core.settings import IngestSettings, get_settings
 from ingest.parse.model import Limits, OcrMode, ParsedDocument, ParseOptions
 from ingest.parse.progress import PagesRead
 from ingest.sandbox_child import HEADER
+
+log = logging.getLogger(__name__)
 
 # Reused this often at most: pdfium and lxml keep memory that their documents no longer need.
 _DOCUMENTS_PER_CHILD = 200
@@ -84,7 +87,7 @@ class ParseSandbox:
             except BaseException:
                 self._stop()
                 raise
-            if kind in ("fatal", "out_of_memory"):
+            if kind in ("fatal", "out_of_memory", "broken"):
                 self._stop()
         return _unwrapped(kind, value)
 
@@ -257,7 +260,11 @@ def _unwrapped(kind: str, value: Any) -> Any:
         raise DocumentRejected(reason, detail)
     if kind == "out_of_memory":
         raise _too_big()
-    raise DocumentRejected("corrupt", f"The document could not be read: {value}.")
+    if kind == "broken":
+        raise PermanentError(f"The installation lacks a part that reading this file needs: {value}.")
+    what, place = value
+    log.info("parser_failed", extra={"detail": what, "at": place})
+    raise DocumentRejected("corrupt", f"The document could not be read: {what}.")
 
 
 _shared = ParseSandbox()

@@ -1,8 +1,8 @@
 """The process that parses: one request in, progress and one reply out, until the parent closes the pipe.
 
 Messages are a little-endian length of eight bytes and a pickle. Requests are `(task, arguments)`, replies
-`(kind, value)`: any number of `progress`, then one of `done`, `rejected` (reason, detail), `out_of_memory`
-and `fatal`, after which the parent starts a new process.
+`(kind, value)`: any number of `progress`, then one of `done`, `rejected` (reason, detail), `out_of_memory`,
+`fatal` (what, where) and `broken`; after the last three the parent starts a new process.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import struct
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -88,10 +89,18 @@ def _reply(task: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
         return "rejected", (error.code, error.detail)
     except MemoryError:
         return "out_of_memory", None
+    except ImportError as error:  # no file can do that: the installation is incomplete
+        return "broken", str(error)
     except Exception as error:  # noqa: BLE001 - whatever a parser raises on a hostile file is that file's fault
         if any(words in str(error).lower() for words in _ALLOCATION):
             return "out_of_memory", None
-        return "fatal", f"{type(error).__name__}: {str(error)[:200]}"
+        return "fatal", (f"{type(error).__name__}: {str(error)[:200]}", _place_of(error))
+
+
+def _place_of(error: BaseException) -> str:
+    """File and line of ours that raised or called what raised."""
+    ours = [f for f in traceback.extract_tb(error.__traceback__) if "/ingest/" in f.filename]
+    return f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
 
 
 def _end_with_parent() -> None:

@@ -1,4 +1,4 @@
-"""`/v1/documents/{id}/pages/{page}`: pages as pictures."""
+"""`/v1/documents/{id}/pages/{page}` and `/places`: where in the original a passage stands."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from api.deps import Db, Reader
 from api.downloads import SOURCE_CSP
-from api.schemas.common import PathId
+from api.schemas.common import Listed, PathId
+from core.errors import InvalidInput
+from core.types import SourcePlace, Span
 from ingest import service as ingest
 
 router = APIRouter(prefix="/v1/documents", tags=["documents"])
 
+Version = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="default: the one that is served")]
+Offset = Annotated[int, Query(ge=0, le=2**31 - 1, description="of the normalized text, in code points")]
 _HEADERS = {
     "ETag": {"schema": {"type": "string"}},
     "X-Page-Width": {"description": "in the unit of the boxes of places", "schema": {"type": "number"}},
@@ -34,9 +38,7 @@ def get_page_picture(
     request: Request,
     scope: Reader,
     db: Db,
-    version: Annotated[
-        int | None, Query(ge=1, le=2**31 - 1, description="default: the one that is served")
-    ] = None,
+    version: Version = None,
     width: Annotated[int, Query(ge=64, le=2000, description="pixels")] = 1000,
 ) -> Response:
     """A page of a PDF or of a picture, as a PNG. Boxes of places are measured from its top left corner."""
@@ -56,3 +58,21 @@ def get_page_picture(
     headers["X-Page-Width"] = f"{picture.page_width:.2f}"
     headers["X-Page-Height"] = f"{picture.page_height:.2f}"
     return Response(picture.png, media_type="image/png", headers=headers)
+
+
+@router.get("/{document_id}/places")
+def get_places(
+    document_id: PathId,
+    scope: Reader,
+    db: Db,
+    start: Offset = 0,
+    end: Annotated[Offset | None, Query(description="default: one character")] = None,
+    version: Version = None,
+) -> Listed[SourcePlace]:
+    """Where a span of the normalized text stands in the original, in order."""
+    if end is not None and end < start:
+        raise InvalidInput("end lies before start.")
+    span = Span(start, start + 1 if end is None else end)
+    with db.read() as session:
+        found = ingest.locate(session, scope, document_id=document_id, span=span, version=version)
+    return Listed(items=list(found), next_cursor=None)

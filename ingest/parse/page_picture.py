@@ -52,7 +52,7 @@ def page_picture(content: bytes, media_type: str, number: int, width: int) -> Pa
 def _pdf_page(content: bytes, number: int, width: int) -> tuple[Image, tuple[float, float]]:
     import pypdfium2
 
-    from ingest.parse.pdf_words import open_pdf
+    from ingest.parse.pdf_document import open_pdf
 
     document = open_pdf(content)
     try:

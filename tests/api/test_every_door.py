@@ -15,6 +15,7 @@ from core.db import get_database
 from core.ids import new_id
 from core.models import BuildRow, DocumentRow, DocumentVersionRow, EntityRow, PassageRow, ReprocessRow
 from core.settings import Settings
+from ingest.offset_map import OffsetMap, Segment
 from tests.api.conftest import client_of, signed_in
 from tests.ingest.parsing import pdf
 
@@ -127,6 +128,7 @@ def make_readable(document_id: str, collection_id: str) -> str:
         version = session.get_one(DocumentVersionRow, (document_id, 1))
         row.live_version, row.status = 1, "ready"
         version.text, version.media_type, version.pages = "the harbour fee is 410", "application/pdf", 1
+        version.offset_map = OffsetMap([Segment(0, 22, page=1)]).to_bytes()
         session.add(
             PassageRow(
                 tenant_id=row.tenant_id,

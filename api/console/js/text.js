@@ -33,6 +33,18 @@ export function span16(text, { start, end }) {
   return { start: from, end: to };
 }
 
+/** A span of UTF-16 units as a span of code points, as the doors count. */
+export function points(text, { start, end }) {
+  const before = count(text, 0, start);
+  return { start: before, end: before + count(text, start, end) };
+}
+
+function count(text, from, to) {
+  let pairs = 0;
+  for (let at = from; at < to; at += 1) if (text.codePointAt(at) > 0xffff) pairs += 1;
+  return to - from - pairs;
+}
+
 /**
  * Where in `text` the wanted words stand, as spans of UTF-16 units.
  * @param {string} text

@@ -145,7 +145,15 @@ export function place({ document_name: name, heading_path: path, page, version }
   return h("span", { class: "place" }, parts);
 }
 
-const TYPES = { "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "DOCX", "text/plain": "TXT", "text/markdown": "Markdown", "text/html": "HTML", "application/pdf": "PDF" };
+const OOXML = "application/vnd.openxmlformats-officedocument";
+const TYPES = {
+  [`${OOXML}.wordprocessingml.document`]: "DOCX", [`${OOXML}.spreadsheetml.sheet`]: "XLSX", [`${OOXML}.presentationml.presentation`]: "PPTX",
+  "application/vnd.oasis.opendocument.text": "ODT", "application/vnd.oasis.opendocument.spreadsheet": "ODS", "application/epub+zip": "EPUB",
+  "text/plain": "TXT", "text/markdown": "Markdown", "text/html": "HTML", "application/pdf": "PDF", "message/rfc822": "EML", "multipart/related": "MHTML",
+  "image/png": "PNG", "image/jpeg": "JPEG", "image/tiff": "TIFF", "image/webp": "WebP", "image/bmp": "BMP", "image/gif": "GIF",
+  "text/csv": "CSV", "text/tab-separated-values": "TSV", "application/json": "JSON", "application/jsonl": "JSON Lines", "application/xml": "XML",
+  "application/rss+xml": "RSS", "application/atom+xml": "Atom", "application/x-subrip": "SRT", "text/vtt": "WebVTT", "text/x-rst": "reStructuredText",
+};
 
 /** A media type as people call it. */
 export function mediaName(type) {

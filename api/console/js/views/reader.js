@@ -1,11 +1,14 @@
-/** A document beside the page: its text as it is cited, with the cited words highlighted and in view. */
+/** A document beside the page: its text as it is cited, its passages, and the place in the original they came from. */
 
 import { call, download } from "../client.js";
 import { foreign, h, replace } from "../dom.js";
 import { bytes } from "../format.js";
 import { t } from "../i18n.js";
-import { blocks, locate, toUtf16 } from "../text.js";
+import { blocks, locate, points, toUtf16 } from "../text.js";
 import { badge, button, dialog, guarded, place, problem, spinner } from "../ui.js";
+import { hasPages, pageView } from "./reader-page.js";
+import { passageList } from "./reader-passages.js";
+import { placeWords } from "./reader-place.js";
 
 /**
  * @param {{document_id: string, document_name?: string, version?: number, page?: number, heading_path?: string[],
@@ -23,7 +26,7 @@ async function load(box, target) {
     const path = `/v1/documents/${encodeURIComponent(target.document_id)}`;
     const [document_, { content, same }] = await Promise.all([call(path), contentOf(path, target.version)]);
     replace(box.heading, foreign(document_.name));
-    show(box, target, document_, content, same);
+    show(box, target, { path, document_, content, same });
   } catch (error) {
     const words = error.status === 404 ? h("p", { class: "callout" }, t("reader.notReady")) : null;
     replace(box.body, words ?? problem(error, { retry: () => load(box, target) }), words ? problem(error) : null);
@@ -43,60 +46,111 @@ async function contentOf(path, version) {
   return { content, same: !version || content.version === version };
 }
 
-function show(box, target, document_, content, same) {
-  const wants = Boolean(target.quote || target.passage);
-  const found = wants ? locate(content.text, target, same) : { quote: null, passage: null };
-  const edges = toUtf16(content.text, content.outline.flatMap((o) => [o.start, o.end]));
-  const headings = content.outline.map((o, n) => ({ level: o.level || 1, start: edges[2 * n], end: edges[2 * n + 1] }));
-  const text = h(
-    "div",
-    { class: "reader-text", lang: content.lang === "und" ? null : content.lang, tabindex: "0", role: "document", "aria-label": document_.name },
-    blocks(content.text, headings).map((block) => drawBlock(content.text, block, found)),
-  );
-  const source = () => download(`/v1/documents/${encodeURIComponent(document_.id)}/source`, document_.name, { version: content.version });
+function show(box, target, opened) {
+  const { document_, content, path } = opened;
+  const source = () => download(`${path}/source`, document_.name, { version: content.version });
+  const callout = h("div", { class: "reader-callout" });
+  const tools = h("div", { class: "actions" });
+  const stage = h("div", { class: "reader-stage" });
+  const views = ["text", "passages", ...(hasPages(document_) ? ["page"] : [])];
+  const tabs = h("div", { class: "tabs", role: "group", "aria-label": t("reader.views") });
   replace(
     box.body,
-    h(
-      "div",
-      { class: "reader-head" },
-      h(
-        "p",
-        { class: "facts" },
-        badge(document_.status),
-        document_.title && document_.title !== document_.name ? foreign(document_.title) : null,
-        h("span", {}, bytes(document_.size_bytes)),
-        document_.pages ? h("span", {}, t("documents.pages", { n: document_.pages })) : null,
-        h("span", {}, t("place.version", { n: content.version })),
-      ),
-      wants ? where(target, found, same) : null,
-      h(
-        "div",
-        { class: "actions" },
-        found.quote || found.passage ? button(t("reader.jump"), () => jump(text), { kind: "small" }) : null,
-        button(t("reader.download"), (event) => guarded(event, source), { kind: "small" }),
-      ),
-    ),
-    text,
+    h("div", { class: "reader-head" }, facts(document_, content), callout, h("div", { class: "reader-bar" }, tabs, tools)),
+    stage,
   );
-  jump(text);
+  const pages = hasPages(document_) ? pageView(path, document_, content.version) : null;
+  const passages = passageList(path, content, (chosen) => choose(chosen, pages ? "page" : "text"));
+  let present = { view: "", chosen: null, found: {}, text: null };
+
+  function choose(chosen, view) {
+    const wants = Boolean(chosen.quote || chosen.passage);
+    const same = chosen === target ? opened.same : true;
+    const found = wants ? locate(content.text, chosen, same) : { quote: null, passage: null };
+    const spots = places(path, content, found);
+    present = { ...present, chosen, found, text: textOf(document_, content, found) };
+    replace(callout, wants ? where(chosen, found, same, spots) : null);
+    pages?.mark(spots, chosen.page);
+    open(view);
+  }
+
+  function open(view) {
+    present.view = view;
+    replace(tabs, views.map((name) => button(t(`reader.view.${name}`), () => open(name), { kind: "small tab", "aria-pressed": String(name === view), "data-key": `view-${name}` })));
+    const hit = present.found.quote || present.found.passage;
+    replace(
+      tools,
+      hit ? button(t("reader.jump"), () => (view === "passages" ? open("text") : jump(stage)), { kind: "small" }) : null,
+      button(t("reader.download"), (event) => guarded(event, source), { kind: "small" }),
+    );
+    replace(stage, { text: present.text, passages: passages.node, page: pages?.node }[view]);
+    if (view === "passages") passages.open(present.found.passage && points(content.text, present.found.passage));
+    if (view === "page") pages.open();
+    if (view === "text") jump(stage);
+  }
+
+  choose(target, pages && (target.quote || target.passage) ? "page" : "text");
 }
 
-function where(target, found, same) {
-  let words = target.quote ? t("reader.cited") : t("reader.citedPassage");
+function facts(document_, content) {
+  return h(
+    "p",
+    { class: "facts" },
+    badge(document_.status),
+    document_.title && document_.title !== document_.name ? foreign(document_.title) : null,
+    h("span", {}, bytes(document_.size_bytes)),
+    document_.pages ? h("span", {}, t("documents.pages", { n: document_.pages })) : null,
+    h("span", {}, t("place.version", { n: content.version })),
+  );
+}
+
+/** Places of the quote and of its passage in the original; empty where the version has no map. */
+async function places(path, content, { quote, passage }) {
+  const of = async (span) => {
+    if (!span) return [];
+    const { start, end } = points(content.text, span);
+    try {
+      return (await call(`${path}/places`, { query: { start, end, version: content.version } })).items;
+    } catch (error) {
+      if (error.status === 404) return [];
+      throw error;
+    }
+  };
+  const [quoted, around] = await Promise.all([of(quote), of(passage)]);
+  return { quote: quoted, passage: around };
+}
+
+function where(chosen, found, same, spots) {
+  let words = chosen.quote ? t("reader.cited") : t("reader.citedPassage");
   const hit = found.quote || found.passage;
   if (!same) words = hit ? t("reader.moved") : t("reader.lost");
+  const exact = h("span", { class: "source-place" });
+  spots.then(
+    ({ quote, passage }) => replace(exact, placeWords(quote.length ? quote : passage)),
+    () => {},
+  );
   return h(
     "div",
     { class: `callout ${same ? "" : "warn"}` },
-    h("p", { class: "callout-title" }, t("reader.quote"), target.marker ? ` [${target.marker}]` : ""),
-    h("p", { class: "facts" }, place({ ...target, version: 0 }, { withName: false })),
+    h("p", { class: "callout-title" }, chosen.ordinal === undefined ? t("reader.quote") : t("reader.passage", { n: chosen.ordinal + 1 }), chosen.marker ? ` [${chosen.marker}]` : ""),
+    h("p", { class: "facts" }, place({ ...chosen, version: 0, page: 0 }, { withName: false }), exact),
     h("p", { class: "small" }, words),
   );
 }
 
-function jump(text) {
-  const mark = text.querySelector("mark") ?? text.querySelector(".passage");
+function jump(stage) {
+  const mark = stage.querySelector("mark, .place-box.quote") ?? stage.querySelector(".passage, .place-box");
   mark?.scrollIntoView({ block: "center" });
+}
+
+function textOf(document_, content, found) {
+  const edges = toUtf16(content.text, content.outline.flatMap((o) => [o.start, o.end]));
+  const headings = content.outline.map((o, n) => ({ level: o.level || 1, start: edges[2 * n], end: edges[2 * n + 1] }));
+  return h(
+    "div",
+    { class: "reader-text", lang: content.lang === "und" ? null : content.lang, tabindex: "0", role: "document", "aria-label": document_.name },
+    blocks(content.text, headings).map((block) => drawBlock(content.text, block, found)),
+  );
 }
 
 /** One block, cut at the edges of the passage and the quote. */
