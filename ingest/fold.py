@@ -7,9 +7,9 @@ that `ＸＹ－２０８０` finds `xy-2080` and `後臺` finds `后台`. What a
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
 import regex
 
@@ -21,24 +21,33 @@ _VARIANTS = str.maketrans(
         # Zero-width marks, soft hyphen, bidi controls: invisible, so nobody types them into a query.
         **dict.fromkeys("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff", None),
         **dict.fromkeys("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", None),
+        # Variation selectors choose a drawing of the character before them, not another character.
+        **dict.fromkeys((*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)), None),
     }
 )
 _CLUSTER = regex.compile(r"\X")
 
 
+_HAN_RANGES = ((0x3400, 0x4DC0), (0x4E00, 0xA000), (0x20000, 0x323B0))
+
+
 @lru_cache(maxsize=1)
-def _converter() -> Any:
+def _simplified() -> Mapping[int, str]:
+    """Traditional → simplified by OpenCC's t2s, one code point for one.
+
+    Each character by itself: OpenCC looks at the words around it (乾 in 乾坤 and in 乾燥), and a question
+    has other words around it than the passage.
+    """
     import opencc
 
-    return opencc.OpenCC("t2s")
+    characters = [chr(point) for low, high in _HAN_RANGES for point in range(low, high)]
+    simple = str(opencc.OpenCC("t2s").convert("\n".join(characters))).split("\n")
+    pairs = zip(characters, simple, strict=True)
+    return {ord(c): s for c, s in pairs if s != c and len(s) == 1} | {ord("妳"): "你"}
 
 
 def _simplify(text: str) -> str:
-    """Traditional → simplified, one code point for one (true of OpenCC's t2s)."""
-    if text.isascii():
-        return text
-    simple = str(_converter().convert(text))
-    return simple if len(simple) == len(text) else text
+    return text if text.isascii() else text.translate(_simplified())
 
 
 def _fold_forms(text: str) -> str:

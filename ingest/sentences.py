@@ -33,7 +33,11 @@ _BOUNDARY = regex.compile(
 )
 _CJK = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\u3000-\u303f\uff00-\uffef]")
 _WORD_BEFORE = regex.compile(r"[\p{L}\p{M}.]+$")
-_LIST_LABEL = regex.compile(r"(?:^|\n)\s*(?:\(?\d{1,3}|\(?[A-Za-z]|[IVXivx]{1,5})$")
+_LIST_LABEL = regex.compile(r"(?:^|[\n。！？；])\s*(?:\(?\d{1,3}|\(?[A-Za-z]|[IVXivx]{1,5})$")
+_INITIALS = regex.compile(r"(?:[A-Z]\.)+[A-Z]$")
+# A bracket that closes after a mark closes an aside, 真的（！）吗, unless it opened the sentence.
+_ASIDES = {")": "(", "）": "（", "]": "[", "】": "【", "》": "《", "〉": "〈"}
+_TITLE_CLOSERS = "》〉"
 
 
 def sentences(text: str) -> list[Span]:
@@ -49,13 +53,22 @@ def sentences(text: str) -> list[Span]:
     spans: list[Span] = []
     start = 0
     for match in _BOUNDARY.finditer(text):
-        if match.start() < start or not _ends_sentence(text, match):
+        if match.start() < start or not _ends_sentence(text, match) or _in_aside(text, start, match):
             continue
         end = _without_opening_quote(text, match)
         _add(spans, text, start, end)
         start = end
     _add(spans, text, start, len(text))
     return spans
+
+
+def _in_aside(text: str, start: int, match: regex.Match[str]) -> bool:
+    """Whether the mark stands in brackets inside the sentence that begins at `start`."""
+    last = text[match.end() - 1]
+    if last not in _ASIDES or match.end() >= len(text.rstrip()):
+        return False
+    opened = text.rfind(_ASIDES[last], start, match.start())
+    return opened >= 0 and (last in _TITLE_CLOSERS or bool(text[start:opened].strip()))
 
 
 def _without_opening_quote(text: str, match: regex.Match[str]) -> int:
@@ -97,12 +110,15 @@ def _stop_ends_sentence(text: str, at: int, after: str) -> bool:
     """Whether the single half-width stop at `at` ends a sentence."""
     follows = text[at + 1 : at + 12].lstrip(_CLOSERS + " \t\n\u3000")[:1]
     before = text[max(0, at - 24) : at]
-    if _LIST_LABEL.search(before) and (at < 24 or "\n" in before):
+    label = _LIST_LABEL.search(before)
+    if label and (at < 24 or label.start() > 0 or before[:1] in "\n。！？；"):
         return False  # "1. Unpack", "a. Loosen": a list label
     found = _WORD_BEFORE.search(before)
     word = found.group().lower().strip(".") if found else ""
-    if len(word) == 1 and word.isascii() and before[-1:].isupper():
-        return not follows or _CJK.match(follows) is not None  # an initial: "J. Smith"
+    if len(word) == 1 and word.isascii() and (before[-1:].isupper() or (word in "pnv" and follows.isdigit())):
+        return not follows or _CJK.match(follows) is not None  # an initial or a page: "J. Smith", "p. 5"
+    if found and word not in _ABBREVIATIONS and _INITIALS.search(found.group()):
+        return not follows or _CJK.match(follows) is not None
     if word in _ABBREVIATIONS:
         if word in _SOMETIMES_LAST:
             return not follows or follows.isupper() or _CJK.match(follows) is not None

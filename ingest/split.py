@@ -25,6 +25,7 @@ RESERVED_TOKENS = 8
 _PATH_JOIN = " > "
 _PATH_SHARE = 3  # headings take at most a third of the window
 _TAIL_SHARE = 4  # a rest below a quarter of the target joins the passage before it
+_SHORT_TEXT = 40  # a Japanese heading may hold Han characters alone, a passage of this length does not
 _CLUSTER = regex.compile(r"\X")
 _SOFT_BREAK = regex.compile(r"(?<=[,，、:：)）\]】\s])")
 
@@ -95,11 +96,18 @@ def split(
                 span=span,
                 page=document.offset_map.page_at(span.start),
                 heading_path=paths.of(group[0])[0],
-                lang=document.lang if lang is Lang.UND else lang,
+                lang=_lang_within(document.lang, lang, text),
                 text=text,
             )
         )
     return drafts
+
+
+def _lang_within(document: Lang, own: Lang, text: str) -> Lang:
+    """Language of a passage: its own, but a few characters say less than the document around them."""
+    if own is Lang.UND or (document is Lang.UND and len(text) < _SHORT_TEXT):
+        return document
+    return own
 
 
 class _Paths:

@@ -38,3 +38,12 @@ def test_offsets_lead_back_to_the_original():
     at = folded.index("xy-2080")
     assert text[offsets[at] : offsets[at + 7]] == "ＸＹ－２０８０"
     assert folded.endswith("转速")
+
+
+def test_a_character_folds_alike_whatever_stands_beside_it():
+    for text in ("乾坤", "乾燥機", "頭髮", "發展", "皇后與後面"):
+        assert search_fold(text) == "".join(search_fold(c) for c in text)
+
+
+def test_variation_selectors_do_not_hide_a_word():
+    assert search_fold("葛\U000e0100城 ❤\ufe0f") == search_fold("葛城 ❤")

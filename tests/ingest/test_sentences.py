@@ -82,3 +82,37 @@ def test_every_visible_character_is_in_exactly_one_sentence(text):
 
 def test_a_straight_quote_that_opens_goes_with_what_it_opens():
     assert cut('他走了。"再见。"门关上了。') == ["他走了。", '"再见。"', "门关上了。"]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "他（她？）来了。",
+        "真的（！）吗？",
+        "《谁动了我的奶酪？》是一本书。",
+        "本合同自2024.01.15起生效，版本为v2.0.1。",
+        "压力为3．5兆帕，温度为２０．５度。",
+        "See sec. 2.1, p. 5 and Fig. 2.",
+        "J.R.R. Tolkien wrote it.",
+    ],
+)
+def test_asides_titles_dates_and_initials_do_not_split(sentence):
+    assert cut(sentence) == [sentence]
+
+
+def test_numbered_steps_on_one_line_keep_their_numbers():
+    assert cut("1. 打开阀门。2. 关闭水泵。") == ["1. 打开阀门。", "2. 关闭水泵。"]
+    assert cut("（一）检查油位。（二）检查水位。") == ["（一）检查油位。", "（二）检查水位。"]
+    assert cut("请注意：“禁止吸烟。”（见附件。）下一句。") == [
+        "请注意：“禁止吸烟。”",
+        "（见附件。）",
+        "下一句。",
+    ]
+
+
+def test_marks_stay_with_their_sentences_in_the_case_file(shared_data):
+    text = (shared_data / "cases" / "D06" / "punct.txt").read_text(encoding="utf-8")
+    pieces = cut(text)
+    assert len(pieces) > 50
+    assert not [p for p in pieces if p[0] in "。！？；”…"]
+    assert all(p.count("“") == p.count("”") for p in pieces)

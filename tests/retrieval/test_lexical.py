@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 from core.errors import TransientError
+from ingest.normalize import build
+from ingest.parse import parse_bytes
+from ingest.split import split
+from ingest.tokens import rough_counter
 from retrieval.lexical import LexicalDocument, LexicalReader, LexicalWriter
 
 DOCUMENTS = [
@@ -134,3 +138,36 @@ def test_readers_and_a_writer_run_together(folder: Path) -> None:
     for thread in threads:
         thread.join()
     assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("XY-2080", "wide.txt"),
+        ("ＸＹ－２０８０", "wide.txt"),
+        ("xy－2090", "narrow.txt"),
+        ("20Ａ", "narrow.txt"),
+        ("16A", "wide.txt"),
+        ("备份", "bm25_"),
+        ("備份任務", "bm25_zh.txt"),
+        ("磁盘余量", "bm25_zh.txt"),
+        ("nightly-sync.sh", "bm25_mix.txt"),
+        ("nightly-sync.sh.", "bm25_mix.txt"),
+        ("cron", "bm25_mix.txt"),
+    ],
+)
+def test_files_are_found_whatever_the_width_case_or_script(
+    tmp_path: Path, shared_data: Path, question: str, expected: str
+) -> None:
+    """Files go through the parser, the splitter and the index; the question through the same folding."""
+    paths = [p for case in ("D05", "D07") for p in sorted((shared_data / "cases" / case).iterdir())]
+    documents: list[LexicalDocument] = []
+    for path in paths:
+        drafts = split(build(parse_bytes(path.read_bytes(), path.name)), rough_counter, 160, 480)
+        documents += [
+            LexicalDocument(len(documents) + n, "t1", "c1", path.name, d.text, d.heading_path)
+            for n, d in enumerate(drafts, 1)
+        ]
+    LexicalWriter(tmp_path / "lexical").apply(documents)
+    best = ids(LexicalReader(tmp_path / "lexical"), question)[0]
+    assert {d.passage_id: d.document_id for d in documents}[best].startswith(expected)
