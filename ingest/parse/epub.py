@@ -37,7 +37,7 @@ def parse_epub(content: bytes, options: ParseOptions, media_type: str = EPUB) ->
             are), `no_text` (pictures only), `too_big` or `refused`.
     """
     package = ZipPackage(content, options.limits, "EPUB file")
-    book = open_book(package)
+    book = open_book(package, options.limits)
     parts = Parts(options)
     read = 0
     for entry in book.spine:

@@ -10,6 +10,8 @@ from urllib.parse import unquote
 
 from core.errors import DocumentRejected
 from ingest.parse.dates import iso_date
+from ingest.parse.model import Limits
+from ingest.parse.xml_tree import read_xml
 from ingest.parse.zip_package import MemberDamaged, ZipPackage
 
 _OPS_TYPE = "{http://www.idpf.org/2007/ops}type"
@@ -53,21 +55,21 @@ class _Item:
     properties: frozenset[str]
 
 
-def open_book(package: ZipPackage) -> Book:
+def open_book(package: ZipPackage, limits: Limits) -> Book:
     """Read the package document.
 
     Raises:
         DocumentRejected: `corrupt` when there is none, `encrypted` when chapters are.
     """
-    path = _package_path(package)
-    root = package.xml(path, allow_doctype=True)
+    path = _package_path(package, limits)
+    root = _tree(package, path, limits)
     if root is None:
         raise DocumentRejected(
             "corrupt", "The e-book has no package document, so its chapters have no order."
         )
     items = _manifest(root, posixpath.dirname(path))
     references = _guide(root, posixpath.dirname(path))
-    contents = _contents(package, root, items)
+    contents = _contents(package, root, items, limits)
     spine = tuple(
         Entry(
             item.path,
@@ -78,16 +80,25 @@ def open_book(package: ZipPackage) -> Book:
         )
         for item in _spine(root, items)
     )
-    _refuse_encrypted(package, {entry.path for entry in spine})
+    _refuse_encrypted(package, {entry.path for entry in spine}, limits)
     title, properties = _metadata(root)
     return Book(spine, title, properties)
 
 
-def _package_path(package: ZipPackage) -> str:
+def _tree(package: ZipPackage, path: str, limits: Limits) -> Any | None:
+    """A part of the package, read as far as it goes; None when there is none or it is beyond reading."""
     try:
-        container = package.xml("META-INF/container.xml", allow_doctype=True)
+        return read_xml(package.read(path), limits).root
     except MemberDamaged:
-        container = None
+        return None
+    except DocumentRejected as error:
+        if error.code in ("corrupt", "encoding"):
+            return None
+        raise
+
+
+def _package_path(package: ZipPackage, limits: Limits) -> str:
+    container = _tree(package, "META-INF/container.xml", limits)
     if container is not None:
         for file in _named(container, "rootfile"):
             path = file.get("full-path") or ""
@@ -125,20 +136,17 @@ def _guide(root: Any, folder: str) -> dict[str, str]:
     }
 
 
-def _contents(package: ZipPackage, root: Any, items: dict[str, _Item]) -> dict[str, tuple[str, int]]:
+def _contents(
+    package: ZipPackage, root: Any, items: dict[str, _Item], limits: Limits
+) -> dict[str, tuple[str, int]]:
     """Path → title and depth of its first entry, from the navigation document or else the NCX."""
     spine = next(iter(_named(root, "spine")), None)
     ncx = items.get(spine.get("toc") or "") if spine is not None else None
     nav = next((i for i in items.values() if "nav" in i.properties), None)
     ncx = ncx or next((i for i in items.values() if i.media_type == "application/x-dtbncx+xml"), None)
     for item, read in ((nav, _nav_points), (ncx, _ncx_points)):
-        if item is None:
-            continue
-        try:
-            tree = package.xml(item.path, allow_doctype=True)
-        except MemberDamaged:
-            continue
-        if tree is None:
+        tree = _tree(package, item.path, limits) if item is not None else None
+        if item is None or tree is None:
             continue
         found: dict[str, tuple[str, int]] = {}
         for href, title, depth in read(tree):
@@ -166,11 +174,8 @@ def _ncx_points(tree: Any) -> Iterator[tuple[str, str, int]]:
             yield target.get("src") or "", _text(label), min(depth, _MAX_DEPTH)
 
 
-def _refuse_encrypted(package: ZipPackage, chapters: set[str]) -> None:
-    try:
-        encryption = package.xml("META-INF/encryption.xml", allow_doctype=True)
-    except MemberDamaged:
-        return
+def _refuse_encrypted(package: ZipPackage, chapters: set[str], limits: Limits) -> None:
+    encryption = _tree(package, "META-INF/encryption.xml", limits)
     for data in _named(encryption, "EncryptedData") if encryption is not None else ():
         method = next(iter(_named(data, "EncryptionMethod")), None)
         if method is not None and (method.get("Algorithm") or "").startswith(_FONT_ALGORITHMS):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from typing import NoReturn
 
 from core.errors import DocumentRejected
@@ -178,7 +179,7 @@ def _mimetype(archive: zipfile.ZipFile) -> str:
             return ""
         with archive.open(member) as stream:
             return stream.read(256).decode("ascii", "replace").strip("\ufeff \t\r\n\x00")
-    except (KeyError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError):
+    except (KeyError, ValueError, RuntimeError, EOFError, OSError, zipfile.BadZipFile, zlib.error):
         return ""
 
 

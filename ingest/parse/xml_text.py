@@ -152,7 +152,8 @@ def _records(element: Any, path: str) -> Iterator[Block]:
     inner = children(element)
     values = [(n, v, element) for n, v in _attributes(element)]
     leaves = [c for c in inner if not children(c) and not c.attrib]
-    if not inner:
+    if not inner or _is_mixed(element):
+        inner = []
         values.append(("", text_of(element), element))
     elif len(leaves) == len(inner) and len({local_name(c) for c in inner}) * 2 > len(inner):
         values.extend((local_name(c), text_of(c), c) for c in inner)

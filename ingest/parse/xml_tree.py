@@ -62,7 +62,7 @@ def read_xml(content: bytes, limits: Limits) -> Tree:
     try:
         return Tree(_strict(text), decoded, decoded.warnings)
     except ValueError as error:
-        problem = str(error)
+        problem = str(error).split(" (<string>")[0]
     mended = _outside_cdata(_FORBIDDEN.sub(" ", text), lambda part: _BARE.sub("&amp;", part))
     try:
         return Tree(_strict(mended), decoded, decoded.warnings)
@@ -107,24 +107,19 @@ def _strict(text: str) -> Any:
 
 
 def _recovered(text: str) -> Any | None:
-    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled, without stubs
+    """What a forgiving parser makes of it; where even the first tag is broken, the one for HTML."""
+    from lxml import etree, html  # pyright: ignore[reportAttributeAccessIssue] - compiled, without stubs
 
-    parser = etree.XMLParser(
-        recover=True,
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        remove_comments=True,
+    safe = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
+    forgiving = (
+        etree.XMLParser(recover=True, remove_comments=True, **safe),
+        html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True),
     )
-    try:
-        root = etree.fromstring(text.encode("utf-8", "replace"), parser)
-    except (etree.XMLSyntaxError, ValueError):
-        return None
-    if (
-        root is not None
-        and not text_of(root)
-        and not any(e.attrib for e in root.iter() if isinstance(e.tag, str))
-    ):
-        return None
-    return root
+    for parser in forgiving:
+        try:
+            root = etree.fromstring(text.encode("utf-8", "replace"), parser)
+        except (etree.XMLSyntaxError, ValueError):
+            continue
+        if root is not None and (text_of(root) or any(e.attrib for e in root.iter("*"))):
+            return root
+    return None

@@ -183,6 +183,13 @@ def test_a_missing_chapter_is_reported_and_the_rest_is_read():
     assert "gone.xhtml" in parsed.warnings[0].detail
 
 
+def test_a_package_document_that_is_not_well_formed_is_read_as_far_as_it_goes():
+    content = epub({"c1": chapter("<p>One.</p>")}, metadata="<dc:title>Nuts & bolts&nbsp;1</dc:title><dc:x>")
+    parsed = parse_bytes(content, "book.epub")
+    assert parsed.title.split() == ["Nuts", "&", "bolts", "1"]
+    assert [b.text for b in parsed.blocks] == ["One."]
+
+
 ENCRYPTED = (
     '<encryption xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><EncryptedData>'
     '<EncryptionMethod Algorithm="{algorithm}"/><CipherData><CipherReference URI="OEBPS/{uri}"/></CipherData>'

@@ -119,9 +119,7 @@ def test_what_is_not_well_formed_is_read_as_far_as_it_goes_and_said_so():
     assert "three" in " ".join(b.text for b in parsed.blocks)
 
 
-@pytest.mark.parametrize(
-    "content", ["<?xml version='1.0'?>", "<?xml version='1.0'?> words", "<a></a>", "<" * 50]
-)
+@pytest.mark.parametrize("content", ["<?xml version='1.0'?>", "<a></a>", "<?xml"])
 def test_what_holds_no_text_has_a_reason(content):
     with pytest.raises(DocumentRejected) as error:
         texts(content)
@@ -144,10 +142,10 @@ NODES = st.recursive(
 
 
 def letters(text: str) -> str:
-    return "".join(sorted(c for c in text if c in "xyzw水&"))
+    return "".join(sorted(c for c in text if c in "xyzq水&"))
 
 
-@given(NODES, st.sampled_from(["w", "<c>w</c><d>w</d>", "<p>w</p>"]))
+@given(NODES, st.sampled_from(["q", "<c>q</c><d>q</d>", "<p>q</p>"]))
 def test_no_letter_of_any_tree_is_lost_or_doubled(inner, lead):
     content = f"<root>{lead}{inner}</root>"
     words = letters(html.unescape(re.sub(r"<[^>]*>", "", content)))
