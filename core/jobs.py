@@ -13,7 +13,7 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -107,16 +107,21 @@ class JobRun:
     token: str
     gives_way: bool = field(default=False)
     finished: bool = field(default=False)
+    begun: float = field(default_factory=time.perf_counter)
 
     def progress(self, done: int, total: int) -> None:
-        """Store progress; it renews the lease. Raises `LeaseLost` when another worker took over.
+        """Store progress; it renews the lease. Raises `LeaseLost` when another worker took over."""
+        with self.db.write() as session:
+            self.report(session, done, total)
+
+    def report(self, session: Session, done: int, total: int) -> None:
+        """`progress` in the caller's transaction.
 
         A later attempt does again what an earlier one lost; what is shown never goes back meanwhile.
         """
         went_further = (JobRow.progress_total == total) & (JobRow.progress_done > done)
         furthest = case((went_further, JobRow.progress_done), else_=done)
-        with self.db.write() as session:
-            self.touch(session, progress_done=furthest, progress_total=total)
+        self.touch(session, progress_done=furthest, progress_total=total)
 
     @property
     def cancelled(self) -> bool:
@@ -132,11 +137,32 @@ class JobRun:
             LeaseLost: the lease is not ours any more; nothing was written.
         """
         with self.db.write() as session:
-            self.touch(
-                session, status=status.value, finished_at=utcnow(), lease_token=None, lease_expires_at=None
-            )
+            self.close(session, status)
             yield session
         self.finished = True
+
+    def close(self, session: Session, status: JobStatus = JobStatus.DONE) -> None:
+        """End the job in the caller's transaction; set `finished` once that has committed.
+
+        Raises:
+            LeaseLost: the lease is not ours any more; what belongs to the job must not be written either.
+        """
+        self.touch(
+            session, status=status.value, finished_at=utcnow(), lease_token=None, lease_expires_at=None
+        )
+
+    def hand_back(self) -> None:
+        """Let another process go on with it at once, as when this one is asked to stop: no failed attempt."""
+        with self.db.write() as session:
+            self.touch(
+                session,
+                status=JobStatus.WAITING.value,
+                attempts=self.attempt - 1,
+                lease_token=None,
+                lease_expires_at=None,
+                next_send_at=utcnow(),
+            )
+        LEASES.release(self)
 
     def touch(self, session: Session, **values: Any) -> None:
         """Set columns of the job under our lease and renew it; raises `LeaseLost` if it is not ours."""
@@ -154,71 +180,106 @@ def run_job(job_id: str, work: Callable[[JobRun], None], *, db: Database | None 
     A job that is done, cancelled or held by a living worker is left alone (a no-op). `work` must end
     with `with run.finish() as session:`; if it returns without, the job is finished plainly.
     """
-    db = db or get_database()
-    run = _claim(db, job_id)
-    if run is None:
-        return
-    start = time.perf_counter()
-    outcome = "done"
-    LEASES.hold(db, run)
-    try:
-        work(run)
-        if not run.finished:
-            with run.finish():
-                pass
-    except LeaseLost:
+    for run in claim(db or get_database(), (job_id,)):
+        try:
+            work(run)
+            if not run.finished:
+                with run.finish():
+                    pass
+        except Exception as error:  # noqa: BLE001 - `settle` sorts errors into retry and end
+            settle(run, error)
+        else:
+            settle(run)
+        finally:
+            LEASES.release(run)
+
+
+def settle(run: JobRun, error: Exception | None = None) -> None:
+    """Stop keeping the lease of a run and store what became of it: finished, to be tried again, or failed."""
+    if error is None:
+        outcome = "done"
+    elif isinstance(error, LeaseLost):
         outcome = "lease_lost"
-        log.warning("lease_lost", extra={"job_id": job_id, "task": run.task.value})
-    except Exception as error:  # noqa: BLE001 - the one place that sorts errors into retry and end
-        outcome = _settle_error(db, run, classify(error))
-    finally:
-        LEASES.release(run)
-        JOBS_FINISHED.labels(run.task.value, outcome).inc()
-        JOB_SECONDS.labels(run.task.value).observe(time.perf_counter() - start)
+        log.warning("lease_lost", extra={"job_id": run.id, "task": run.task.value})
+    else:
+        outcome = _settle_error(run.db, run, classify(error))
+    LEASES.release(run)
+    JOBS_FINISHED.labels(run.task.value, outcome).inc()
+    JOB_SECONDS.labels(run.task.value).observe(time.perf_counter() - run.begun)
 
 
-def _claim(db: Database, job_id: str) -> JobRun | None:
+def waiting_jobs(db: Database, task: Task, limit: int) -> list[str]:
+    """Jobs of a task that nobody tried yet, in the order of their turn; those that give way come last."""
+    with db.read() as session:
+        return list(
+            session.scalars(
+                select(JobRow.id)
+                .where(
+                    JobRow.status == JobStatus.WAITING.value,
+                    JobRow.queue == QUEUES[task],
+                    JobRow.task == task.value,
+                    JobRow.attempts == 0,
+                    JobRow.error_code.is_(None),  # waits for its next try
+                )
+                .order_by(JobRow.gives_way, JobRow.created_at, JobRow.id)
+                .limit(limit)
+            )
+        )
+
+
+def claim(db: Database, job_ids: Sequence[str]) -> list[JobRun]:
+    """Take these jobs in one transaction and keep their leases; each must be given to `settle` at its end.
+
+    Jobs that are done, cancelled, out of attempts or held by a living worker are left out.
+    """
+    with db.write() as session:
+        taken = [run for job_id in job_ids if (run := _claim(db, session, job_id)) is not None]
+    for run in taken:
+        LEASES.hold(db, run)
+    return taken
+
+
+def _claim(db: Database, session: Session, job_id: str) -> JobRun | None:
     token, now = secrets.token_hex(16), utcnow()
     worker = get_settings().worker
-    with db.write() as session:
-        taken = session.execute(
-            update(JobRow)
-            .where(
-                JobRow.id == job_id,
-                (JobRow.status == JobStatus.WAITING.value)
-                | ((JobRow.status == JobStatus.RUNNING.value) & (JobRow.lease_expires_at < now)),
-                JobRow.attempts < worker.max_attempts,
-            )
-            .values(
-                status=JobStatus.RUNNING.value,
-                lease_token=token,
-                lease_expires_at=now + timedelta(seconds=worker.lease_ttl_s),
-                attempts=JobRow.attempts + 1,
-                started_at=now,
-            )
+    taken = session.execute(
+        update(JobRow)
+        .where(
+            JobRow.id == job_id,
+            (JobRow.status == JobStatus.WAITING.value)
+            | ((JobRow.status == JobStatus.RUNNING.value) & (JobRow.lease_expires_at < now)),
+            JobRow.attempts < worker.max_attempts,
         )
-        if affected(taken) != 1:
-            return None
-        row = session.get_one(JobRow, job_id)
-        if row.subject_kind == "document" and row.task != Task.PURGE.value:
-            session.execute(
-                update(DocumentRow)
-                .where(DocumentRow.id == row.subject_id, DocumentRow.status == DocumentStatus.QUEUED.value)
-                .values(status=DocumentStatus.PROCESSING.value)
-            )
-        return JobRun(
-            db,
-            row.id,
-            Task(row.task),
-            row.tenant_id,
-            row.subject_id,
-            row.subject_version,
-            row.attempts,
-            row.attempt_key,
-            dict(row.args),
-            token,
-            row.gives_way,
+        .values(
+            status=JobStatus.RUNNING.value,
+            lease_token=token,
+            lease_expires_at=now + timedelta(seconds=worker.lease_ttl_s),
+            attempts=JobRow.attempts + 1,
+            started_at=now,
         )
+    )
+    if affected(taken) != 1:
+        return None
+    row = session.get_one(JobRow, job_id)
+    if row.subject_kind == "document" and row.task != Task.PURGE.value:
+        session.execute(
+            update(DocumentRow)
+            .where(DocumentRow.id == row.subject_id, DocumentRow.status == DocumentStatus.QUEUED.value)
+            .values(status=DocumentStatus.PROCESSING.value)
+        )
+    return JobRun(
+        db,
+        row.id,
+        Task(row.task),
+        row.tenant_id,
+        row.subject_id,
+        row.subject_version,
+        row.attempts,
+        row.attempt_key,
+        dict(row.args),
+        token,
+        row.gives_way,
+    )
 
 
 def _settle_error(db: Database, run: JobRun, error: GeoError) -> str:
