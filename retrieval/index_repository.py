@@ -190,6 +190,21 @@ def _live_count() -> Select[int]:
     )
 
 
+def ids_without_vector(session: Session, ids: Sequence[int], model: str) -> list[int]:
+    """Those of these passages that the encoder has not seen yet, in the order given."""
+    known: set[int] = set()
+    for start in range(0, len(ids), _BATCH):
+        known.update(
+            session.scalars(
+                select(PassageVectorRow.passage_id).where(
+                    PassageVectorRow.passage_id.in_(ids[start : start + _BATCH]),
+                    PassageVectorRow.model == model,
+                )
+            )
+        )
+    return [i for i in ids if i not in known]
+
+
 def passages_without_vector(session: Session, ids: Sequence[int], model: str) -> list[PassageText]:
     """Those of these passages that the encoder has not seen yet."""
     found: list[PassageText] = []

@@ -24,7 +24,7 @@ from sqlalchemy import select
 
 from core.db import Database, get_database
 from core.errors import ConfigError, GeoError
-from core.models import DocumentRow, JobRow, PassageRow, TenantRow
+from core.models import DocumentRow, JobRow, TenantRow
 from core.redis_client import get_redis
 from core.settings import get_settings
 from core.types import DocumentStatus, JobStatus, Role, Scope
@@ -114,8 +114,6 @@ class ScratchStack:
         wanted = [task.value for task in (tasks or [task for task in Task if task is not Task.ANSWER])]
         done = 0
         while waiting := self._waiting(wanted):
-            if any(task == Task.INDEX.value for task, _ in waiting):
-                self._embed_all()
             for n, (task, job_id) in enumerate(waiting, 1):
                 get_app().tasks[task](job_id)
                 done += 1
@@ -137,15 +135,6 @@ class ScratchStack:
                 page = document_passages(session, self.scope, document_id=document_id, limit=_MAX_PASSAGES)
                 found.update((placed.passage.id, placed) for placed in page.items)
         return found
-
-    def _embed_all(self) -> None:
-        """Encode what has no vector yet in full batches; the index stage then finds it done."""
-        from ingest.encode import encode_passages, encoder_name
-        from retrieval.embed import embed_missing
-
-        with self.db.read() as session:
-            ids = session.scalars(select(PassageRow.id).order_by(PassageRow.id)).all()
-        embed_missing(self.db, ids, encoder_name(), encode_passages)
 
     def _waiting(self, tasks: Sequence[str]) -> list[tuple[str, str]]:
         with self.db.read() as session:

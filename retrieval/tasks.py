@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from celery import signals
 from celery.exceptions import WorkerShutdown
 
-from core.errors import ConfigError, DocumentRejected, GeoError, LeaseLost, TransientError
-from core.jobs import JobRun, add_job, run_job
+from core.errors import ConfigError, LeaseLost, TransientError
+from core.jobs import JobRun, add_job, run_job, waiting_jobs
 from core.settings import get_settings
 from core.types import BuildStatus, JobStatus, Tier
 from core.worker import Task, get_app, next_stage, worker_name
@@ -27,12 +27,18 @@ if TYPE_CHECKING:
 __all__ = ["index", "rebuild", "rerank_task", "unindex"]
 
 log = logging.getLogger(__name__)
+_DELETES_A_ROUND = 8
 
 
 @get_app().task(name=Task.INDEX.value)
 def index(job_id: str) -> None:
-    """Passages → vectors, published; the version goes live and the one before it leaves."""
-    run_job(job_id, index_version)
+    """Passages → vectors, published; the version goes live and the one before it leaves.
+
+    The jobs that wait with this one are done with it, and their own messages then find nothing to do.
+    """
+    from core.db import get_database
+
+    index_jobs(get_database(), job_id)
 
 
 @get_app().task(name=Task.UNINDEX.value)
@@ -96,33 +102,27 @@ def _warm_up(db: Database) -> None:
 # -- index -------------------------------------------------------------------------------------
 
 
-def index_version(run: JobRun) -> None:
-    """Encode, append to the log, publish, go live; a no-op when the document is gone."""
-    from ingest.encode import encode_passages
-    from retrieval.embed import embed_missing, reuse_vectors
-    from retrieval.writer import index_writer
+def index_jobs(db: Database, job_id: str) -> None:
+    """Encode, publish and bring to life what this job and all that wait with it stand for."""
+    from celery.worker import state
 
-    document_id, version = run.subject_id, run.subject_version
-    with run.db.read() as session:
-        ids = repository.version_passages(session, document_id, version)
-    if ids is None:
-        return
-    if not ids:
-        raise DocumentRejected("empty", "The document holds no text to search; upload one with content.")
-    space = _own_space()
-    reuse_vectors(run.db, document_id, ids, space.model)
-    failed = embed_missing(run.db, ids, space.model, encode_passages, run.progress)
-    warnings = [{"code": "passages_without_vector", "passage_ids": failed}] if failed else []
-    with index_writer(run.db, space) as writer:
-        with run.db.write() as session:
-            writer.append(session, "add", document_id, version, ids)
-        _catch_up(writer)
-        with run.finish() as session:
-            gone = repository.make_live(session, document_id, version, warnings)
-            if gone:
-                writer.append(session, "delete", document_id, version, sorted(gone))
-        if gone:
-            _catch_up_later(writer)
+    from ingest.encode import encode_passages
+    from retrieval.index_jobs import IndexJobs
+
+    def unindex_waiting() -> None:
+        for waiting in waiting_jobs(db, Task.UNINDEX, _DELETES_A_ROUND):
+            run_job(waiting, unindex_document, db=db)
+
+    IndexJobs(
+        db,
+        _own_space(),
+        encode_passages,
+        _catch_up,
+        stopping=lambda: (
+            state.should_stop not in (None, False) or state.should_terminate not in (None, False)
+        ),
+        between=unindex_waiting,
+    ).run(job_id)
 
 
 # -- unindex -----------------------------------------------------------------------------------
@@ -221,14 +221,6 @@ def _catch_up(writer: IndexWriter) -> None:
         log.error("index_damaged", extra={"detail": error.detail})
         repair(writer, encode_passages)
         writer.catch_up()
-
-
-def _catch_up_later(writer: IndexWriter) -> None:
-    """Tombstones of a version that no route shows any more; if this fails the next writer does it."""
-    try:
-        _catch_up(writer)
-    except (GeoError, OSError):
-        log.warning("catch_up_failed", exc_info=True)
 
 
 def _own_space() -> VectorSpace:

@@ -27,7 +27,7 @@ from core.worker import Task
 from ingest.encode import encode_query
 from retrieval import builds
 from retrieval.manifest import IndexFolder
-from retrieval.tasks import index_version, run_build, unindex_document
+from retrieval.tasks import index_jobs, run_build, unindex_document
 from retrieval.tiers import IndexReader
 
 ALL = Scope("t1", None, "test")
@@ -92,6 +92,21 @@ def do(db: Database, task: Task, work, subject: str, *, version: int = 1, key: s
         return session.get_one(JobRow, job)
 
 
+def waiting(db: Database, subject: str, *, version: int = 1, key: str = "") -> str:
+    with db.write() as session:
+        return add_job(
+            session, Task.INDEX, tenant_id="t1", subject_kind="document", subject_id=subject,
+            subject_version=version, attempt_key=key,
+        )  # fmt: skip
+
+
+def index(db: Database, subject: str, *, version: int = 1, key: str = "") -> JobRow:
+    job = waiting(db, subject, version=version, key=key)
+    index_jobs(db, job)
+    with db.read() as session:
+        return session.get_one(JobRow, job)
+
+
 def status(db: Database, document: str) -> tuple[str, int | None]:
     with db.read() as session:
         row = session.get_one(DocumentRow, document)
@@ -108,8 +123,8 @@ def found(reader: IndexReader, question: str) -> tuple[list[int], list[int]]:
 def test_an_indexed_document_is_ready_and_found_by_both_routes(db: Database, reader: IndexReader) -> None:
     put(db, "d1", LIGHTHOUSE)
     put(db, "d2", ["Bread is baked with yeast."])
-    assert do(db, Task.INDEX, index_version, "d1").status == "done"
-    assert do(db, Task.INDEX, index_version, "d2").status == "done"
+    assert index(db, "d1").status == "done"
+    assert index(db, "d2").status == "done"
     assert status(db, "d1") == ("ready", 1)
     dense, lexical = found(reader, "How often does the lighthouse lamp turn?")
     with db.read() as session:
@@ -121,7 +136,7 @@ def test_an_indexed_document_is_ready_and_found_by_both_routes(db: Database, rea
 def test_an_index_job_run_again_changes_nothing(db: Database, reader: IndexReader) -> None:
     put(db, "d1", LIGHTHOUSE)
     for attempt in range(3):
-        assert do(db, Task.INDEX, index_version, "d1", key=str(attempt)).status == "done"
+        assert index(db, "d1", key=str(attempt)).status == "done"
     assert reader.snapshot().hot.live_count == 2
     with db.read() as session:
         assert session.query(PassageVectorRow).count() == 2
@@ -129,7 +144,7 @@ def test_an_index_job_run_again_changes_nothing(db: Database, reader: IndexReade
 
 def test_a_document_without_passages_fails_with_a_reason(db: Database) -> None:
     put(db, "d1", [])
-    job = do(db, Task.INDEX, index_version, "d1")
+    job = index(db, "d1")
     assert (job.status, job.error_code) == ("failed", "empty")
     assert status(db, "d1") == ("failed", None)
 
@@ -138,7 +153,7 @@ def test_a_document_deleted_meanwhile_is_not_indexed(db: Database, reader: Index
     put(db, "d1", LIGHTHOUSE)
     with db.write() as session:
         session.get_one(DocumentRow, "d1").status = "deleting"
-    assert do(db, Task.INDEX, index_version, "d1").status == "done"
+    assert index(db, "d1").status == "done"
     assert status(db, "d1") == ("deleting", None)
     assert reader.snapshot().generation == 0
 
@@ -147,9 +162,9 @@ def test_encoding_goes_on_where_an_earlier_attempt_stopped(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import ingest.encode
-    from retrieval import embed
 
-    monkeypatch.setattr(embed, "BATCH", 2)
+    monkeypatch.setattr("retrieval.index_jobs._SLICE_MIN", 2)
+    monkeypatch.setattr("retrieval.index_jobs._SLICE_MAX", 2)
     put(db, "d1", [f"Gate number {n} opens at dawn." for n in range(6)])
     encode, seen = ingest.encode.encode_passages, []
 
@@ -160,10 +175,10 @@ def test_encoding_goes_on_where_an_earlier_attempt_stopped(
         return encode(texts, progress)
 
     monkeypatch.setattr(ingest.encode, "encode_passages", dies_in_the_second_batch)
-    assert do(db, Task.INDEX, index_version, "d1").status == "waiting"
+    assert index(db, "d1").status == "waiting"
     with db.read() as session:
         assert session.query(PassageVectorRow).count() == 2
-    assert do(db, Task.INDEX, index_version, "d1").status == "done"
+    assert index(db, "d1").status == "done"
     assert seen == [2, 2, 2, 2]
     assert status(db, "d1") == ("ready", 1)
 
@@ -182,7 +197,7 @@ def test_one_passage_without_a_vector_fails_alone(
 
     monkeypatch.setattr(ingest.encode, "encode_passages", spoils_the_first)
     put(db, "d1", LIGHTHOUSE)
-    assert do(db, Task.INDEX, index_version, "d1").status == "done"
+    assert index(db, "d1").status == "done"
     assert status(db, "d1") == ("ready", 1)
     dense, lexical = found(reader, "blue lighthouse Skerry lamp")
     assert len(dense) == 1
@@ -196,7 +211,7 @@ def test_a_new_version_replaces_the_old_and_marks_its_answers_stale(
     db: Database, reader: IndexReader
 ) -> None:
     put(db, "d1", LIGHTHOUSE)
-    do(db, Task.INDEX, index_version, "d1")
+    index(db, "d1")
     with db.write() as session:
         session.add(QueryRow(id="q1", tenant_id="t1", principal="k", collection_ids=["c1"], question="?"))
         session.flush()
@@ -205,7 +220,7 @@ def test_a_new_version_replaces_the_old_and_marks_its_answers_stale(
         )
     put(db, "d1", ["The red lighthouse of Skerry stands on a pier."], version=2)
     assert status(db, "d1")[1] == 1
-    do(db, Task.INDEX, index_version, "d1", version=2)
+    index(db, "d1", version=2)
     assert status(db, "d1") == ("ready", 2)
     dense, lexical = found(reader, "red lighthouse pier")
     with db.read() as session:
@@ -222,7 +237,7 @@ def test_passages_that_a_new_version_keeps_are_not_encoded_again(
 
     texts = [f"Gate number {n} opens at dawn." for n in range(5)]
     put(db, "d1", texts)
-    do(db, Task.INDEX, index_version, "d1")
+    index(db, "d1")
     with db.read() as session:
         before = [v.vector for v in session.query(PassageVectorRow).order_by(PassageVectorRow.passage_id)]
     encode, seen = ingest.encode.encode_passages, []
@@ -233,7 +248,7 @@ def test_passages_that_a_new_version_keeps_are_not_encoded_again(
 
     monkeypatch.setattr(ingest.encode, "encode_passages", counted)
     put(db, "d1", [*texts[:3], "Gate number nine stays shut.", texts[4]], version=2)
-    job = do(db, Task.INDEX, index_version, "d1", version=2)
+    job = index(db, "d1", version=2)
     assert (job.status, job.progress_done, job.progress_total) == ("done", 5, 5)
     assert seen == ["Gate number nine stays shut."]
     with db.read() as session:
@@ -241,7 +256,7 @@ def test_passages_that_a_new_version_keeps_are_not_encoded_again(
     assert [*after[:3], after[4]] == [*before[:3], before[4]]
     assert after[3] != before[3]
     put(db, "d1", [*texts[:3], "Gate number nine stays shut.", texts[4]], version=3)
-    do(db, Task.INDEX, index_version, "d1", version=3)
+    index(db, "d1", version=3)
     assert len(seen) == 1  # nothing changed, nothing was encoded
     dense, lexical = found(reader, "Gate number nine stays shut")
     assert dense[0] == lexical[0]
@@ -261,9 +276,9 @@ def test_the_text_of_an_earlier_version_stays_only_where_an_answer_quotes_it(
             session.add(
                 EvidenceRow(query_id="q1", marker=1, passage_id=1, document_id="d1", version=1, score=1.0)
             )
-    do(db, Task.INDEX, index_version, "d1")
+    index(db, "d1")
     put(db, "d1", ["The red lighthouse of Skerry stands on a pier."], version=2)
-    do(db, Task.INDEX, index_version, "d1", version=2)
+    index(db, "d1", version=2)
     with db.read() as session:
         old = session.get_one(DocumentVersionRow, ("d1", 1))
         assert (old.text is not None) == cited
@@ -275,8 +290,8 @@ def test_unindex_takes_the_document_out_of_both_routes_and_adds_the_purge(
 ) -> None:
     put(db, "d1", LIGHTHOUSE)
     put(db, "d2", ["Bread is baked with yeast."])
-    do(db, Task.INDEX, index_version, "d1")
-    do(db, Task.INDEX, index_version, "d2")
+    index(db, "d1")
+    index(db, "d2")
     with db.write() as session:
         row = session.get_one(DocumentRow, "d1")
         row.status, row.live_version = "deleting", None
@@ -292,7 +307,7 @@ def test_unindex_takes_the_document_out_of_both_routes_and_adds_the_purge(
 def test_builds_and_rollbacks_run_as_jobs(db: Database, reader: IndexReader) -> None:
     operator = Scope("t1", None, "key_1", Role.OPERATOR)
     put(db, "d1", LIGHTHOUSE)
-    do(db, Task.INDEX, index_version, "d1")
+    index(db, "d1")
     generations = [reader.snapshot().generation]
     for request, outcome in (
         (builds.request_rebuild, "published"),
@@ -316,14 +331,14 @@ def test_damaged_files_are_rebuilt_by_the_next_index_job(
     db: Database, reader: IndexReader, settings: Settings
 ) -> None:
     put(db, "d1", LIGHTHOUSE)
-    do(db, Task.INDEX, index_version, "d1")
+    index(db, "d1")
     for file in (settings.index_dir / "hot" / "segments").rglob("ids.npy"):
         file.write_bytes(b"cut")
     import retrieval.index_files
 
     retrieval.index_files._headers.clear()  # as in a process that has just started
     put(db, "d2", ["Bread is baked with yeast."])
-    assert do(db, Task.INDEX, index_version, "d2").status == "done"
+    assert index(db, "d2").status == "done"
     assert reader.snapshot().hot.live_count == 3
     assert len(found(reader, "blue lighthouse")[0]) == 3
 
