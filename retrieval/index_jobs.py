@@ -93,11 +93,11 @@ class IndexJobs:
         alone = self._take((first,))
         try:
             while self._open and not self._stopping():
+                if not alone:
+                    self._take(waiting_jobs(self._db, Task.INDEX, _ROOM - len(self._open)))
                 self._encode_round()
                 self._publish([job for job in self._open if not job.missing])
                 self._between()
-                if not alone and not self._stopping():
-                    self._take(waiting_jobs(self._db, Task.INDEX, _ROOM - len(self._open)))
         finally:
             for job in self._open:
                 self._hand_back(job)
@@ -147,7 +147,7 @@ class IndexJobs:
 
     def _encode_round(self) -> None:
         deadline = time.monotonic() + ROUND_S
-        while time.monotonic() < deadline and not self._stopping():
+        while not self._stopping():
             chosen = self._choose(self._slice)
             if not chosen:
                 return
@@ -155,6 +155,8 @@ class IndexJobs:
             self._encode_slice(chosen)
             rate = sum(map(len, chosen.values())) / max(1e-3, time.monotonic() - begun)
             self._slice = max(_SLICE_MIN, min(_SLICE_MAX, int(rate * ROUND_S / 2)))
+            if time.monotonic() >= deadline:
+                return
 
     def _choose(self, count: int) -> dict[int, list[int]]:
         """Passages to encode next, by position of their job: the oldest's share, then the smallest rests."""
