@@ -9,7 +9,13 @@ import regex
 from core.errors import DocumentRejected
 from ingest.parse.charset import decode
 from ingest.parse.html_blocks import blocks_of
-from ingest.parse.html_main import find_main, prune
+from ingest.parse.html_furniture import drop_furniture, drop_menus
+from ingest.parse.html_hidden import sheets_of, take_out_hidden
+from ingest.parse.html_inline import write_out_inline
+from ingest.parse.html_main import headline_of, main_nodes
+from ingest.parse.html_meta import byline_of, document_title, facts_of
+from ingest.parse.html_page import PageText
+from ingest.parse.html_tree import body_of, drop_never_shown, tree_of
 from ingest.parse.model import Block, BlockKind, ParsedDocument, ParseOptions, ParseWarning
 from ingest.parse.sniff import HTML
 from ingest.parse.within import check_length
@@ -18,41 +24,44 @@ _META_CHARSET = regex.compile(
     rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{2,40})", regex.IGNORECASE
 )
 _XML_ENCODING = regex.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9_.:-]{2,40})")
-_XML_DECLARATION = regex.compile(r"^\s*<\?xml[^>]*\?>")
 # Below this share of the visible text the "main content" is a guess that went wrong.
 _MIN_SHARE = 0.08
 _MIN_CHARS = 40
+_BYLINE_BLOCKS = 12
 
 
 def parse_html(content: bytes, options: ParseOptions, media_type: str = HTML) -> ParsedDocument:
     """Read an HTML page.
 
     Raises:
-        DocumentRejected: `empty` or `corrupt`.
+        DocumentRejected: `empty`, `no_text` (everything is hidden) or `corrupt`.
     """
     decoded = decode(content, declared_encoding(content))
     check_length(len(decoded.text), options.limits)
-    root = _tree(decoded.text)
-    title = _title(root)
-    prune(root, hidden_only=True)
-    everything = blocks_of(root)
-    main = find_main(root)
-    blocks = blocks_of(main)
-    warnings = list(decoded.warnings)
-    if _size(blocks) < max(_MIN_CHARS, _MIN_SHARE * _size(everything)) and _size(everything) > _size(blocks):
-        blocks = everything
-        warnings.append(
-            ParseWarning(
-                "main_content_not_found", "No main content was recognised, so the whole page was taken."
-            )
-        )
+    root = tree_of(decoded.text)
+    facts = facts_of(root)
+    hidden = _prepare(root, options.keep_hidden)
+    alive = list(root.iter())  # lxml makes an element's Python side anew each time that nobody holds it
+    if not any(text.strip() for text in body_of(root).itertext()):
+        raise _without_text(hidden)
+    headline = headline_of(root, facts.title)
+    blocks, is_found = _main_blocks(root)
+    del alive
+    if not blocks:  # all of it stands in what is furniture elsewhere
+        root = tree_of(decoded.text)
+        _prepare(root, options.keep_hidden)
+        blocks = blocks_of(body_of(root))
+    elif headline is not None:
+        blocks = _with_headline(headline, blocks)
+    byline = byline_of("\n".join(block.text for block in blocks[:_BYLINE_BLOCKS]))
     return ParsedDocument(
         media_type=media_type,
-        blocks=tuple(_with_headline(blocks, everything)),
-        title=title,
+        blocks=tuple(blocks),
+        title=document_title(facts.title, _first_heading(blocks), facts.site),
         encoding=decoded.encoding,
         encoding_confidence=decoded.confidence,
-        warnings=tuple(warnings),
+        warnings=(*decoded.warnings, *_warnings(hidden, options.keep_hidden, is_found)),
+        properties={**byline, **facts.properties},
     )
 
 
@@ -73,12 +82,11 @@ def blocks_of_fragment(
         when there is no text; never raises for bad markup.
     """
     try:
-        root = _tree(html_text)
+        root = tree_of(html_text)
     except DocumentRejected:
         return [], ()
-    if not keep_hidden:
-        prune(root, hidden_only=True)
-    return blocks_of(root), ()
+    hidden = _prepare(root, keep_hidden)
+    return blocks_of(body_of(root)), tuple(_warnings(hidden, keep_hidden, is_found=True))
 
 
 def declared_encoding(content: bytes) -> str | None:
@@ -88,33 +96,54 @@ def declared_encoding(content: bytes) -> str | None:
     return found.group(1).decode("ascii") if found else None
 
 
-def _tree(text: str) -> Any:
-    from lxml import etree, html  # pyright: ignore[reportAttributeAccessIssue] - compiled, without stubs
-
-    text = _XML_DECLARATION.sub("", text).replace("\x00", "")
-    if not text.strip():
-        raise DocumentRejected("empty", "The page holds no text.")
-    parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
-    try:
-        return html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
-    except etree.ParserError as error:  # lxml's word for a tree without elements
-        raise DocumentRejected("empty", "The page holds no text.") from error
-    except (etree.XMLSyntaxError, ValueError) as error:
-        raise DocumentRejected("corrupt", "The page could not be read as HTML.") from error
+def _prepare(root: Any, keep_hidden: bool) -> int:
+    """Leave only text that may be read; returns how many characters of it are hidden."""
+    sheets = sheets_of(root)
+    drop_never_shown(root)
+    hidden = take_out_hidden(root, sheets, keep=keep_hidden)
+    write_out_inline(root)
+    return hidden
 
 
-def _title(root: Any) -> str:
-    found = root.find(".//title")
-    return (found.text or "").strip() if found is not None else ""
+def _without_text(hidden: int) -> DocumentRejected:
+    if hidden:
+        return DocumentRejected("no_text", "People see no text on this page: its styles hide all of it.")
+    return DocumentRejected("empty", "The page holds no text; save it after it has been shown in a browser.")
 
 
-def _size(blocks: list[Block]) -> int:
-    return sum(len(block.text.strip()) for block in blocks)
+def _main_blocks(root: Any) -> tuple[list[Block], bool]:
+    """The content's blocks, and whether content was recognised at all; if not, all that is not furniture."""
+    drop_furniture(root)
+    body = body_of(root)
+    page = PageText(body)
+    drop_menus(page)
+    chosen = main_nodes(root, page)
+    whole = page.chars(body)
+    is_found = page.size(chosen) >= max(1, min(_MIN_CHARS, whole / 2), _MIN_SHARE * whole)
+    if is_found:
+        page.keep(chosen)
+    return blocks_of(body), is_found
 
 
-def _with_headline(blocks: list[Block], everything: list[Block]) -> list[Block]:
-    """Put the page's only top heading first when it stands outside the main content."""
-    headlines = [b for b in everything if b.kind is BlockKind.HEADING and b.level == 1]
-    if len(headlines) != 1 or any(b.kind is BlockKind.HEADING and b.level == 1 for b in blocks):
+def _warnings(hidden: int, keep_hidden: bool, is_found: bool) -> list[ParseWarning]:
+    warnings: list[ParseWarning] = []
+    if hidden:
+        outcome = "kept" if keep_hidden else "left out"
+        warnings.append(
+            ParseWarning("hidden_text", f"{hidden} characters that people cannot see were {outcome}.")
+        )
+    if not is_found:
+        detail = "No main content was recognised, so the whole page was taken."
+        warnings.append(ParseWarning("main_content_not_found", detail))
+    return warnings
+
+
+def _first_heading(blocks: list[Block]) -> str:
+    return next((b.text for b in blocks if b.kind is BlockKind.HEADING and b.level == 1), "")
+
+
+def _with_headline(headline: Block, blocks: list[Block]) -> list[Block]:
+    """Put the page's headline first when it stands outside the content."""
+    if any(b.kind is BlockKind.HEADING and (b.level == 1 or b.text == headline.text) for b in blocks):
         return blocks
-    return [headlines[0], *blocks]
+    return [headline, *blocks]

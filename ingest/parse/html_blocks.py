@@ -4,156 +4,217 @@ from __future__ import annotations
 
 from typing import Any
 
-import regex
-
+from ingest.parse.html_lines import Lines
+from ingest.parse.html_page import HEADING_TAGS, INLINE_TAGS
+from ingest.parse.html_table import is_layout, table_blocks
 from ingest.parse.model import Block, BlockKind, Fragment
 
-_HEADINGS = {f"h{n}": n for n in range(1, 7)}
-_BLOCK_TAGS = (
-    "address article aside blockquote body caption center dd details div dl dt fieldset figcaption figure "
-    "footer form header hr html legend li main nav ol p section "
-    "summary table tbody td tfoot th thead tr ul pre menu"
-)
-_BLOCKS = frozenset(_BLOCK_TAGS.split()) | frozenset(_HEADINGS)
-_SKIPPED = frozenset({"script", "style", "head", "template", "noscript", "svg", "iframe", "title"})
-_WIDE = r"[\p{Han}\u3000-\u303f\uff01-\uff5e]"
-_WRAP_BETWEEN_CJK = regex.compile(rf"(?<={_WIDE})\s*\n\s*(?={_WIDE})")
+_LISTS = frozenset({"ul", "ol", "menu", "dir", "dl"})
+_SKIPPED = frozenset({"head", "title"})
+_ROMAN = (
+    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"),
+    (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
+)  # fmt: skip
+_INDENTS = ("\u3000", "\xa0\xa0")
 
 
 def blocks_of(root: Any) -> list[Block]:
-    """Blocks under `root` in document order; `paragraph` counts them from 0."""
+    """Blocks under `root` in document order; `paragraph` counts them from 0.
+
+    Args:
+        root: without scripts and without what should not be read; formulas written out.
+    """
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled, without stubs
+
     walk = _Walk()
-    walk.visit(root, 0)
+    context = etree.iterwalk(root, events=("start", "end"))
+    for event, element in context:
+        if event == "start":
+            if walk.enter(element):
+                context.skip_subtree()
+        else:
+            walk.leave(element, is_root=element is root)
     walk.flush()
     return walk.blocks
+
+
+class _Counter:
+    """Numbers of the items of one list."""
+
+    def __init__(self, element: Any) -> None:
+        self.is_ordered = element.tag == "ol"
+        self.style = element.get("type") or "1"
+        self.step = -1 if element.get("reversed") is not None else 1
+        first = sum(1 for c in element if c.tag == "li") if self.step < 0 else 1
+        self.next = _integer(element.get("start"), first)
+
+    def mark(self, item: Any) -> str:
+        """The number as shown before `item`; empty in a list without numbers."""
+        if not self.is_ordered or item.tag != "li":
+            return ""
+        number = _integer(item.get("value"), self.next)
+        self.next = number + self.step
+        return f"{_numeral(number, self.style)}."
 
 
 class _Walk:
     def __init__(self) -> None:
         self.blocks: list[Block] = []
-        self._text: list[str] = []
-        self._line: int | None = None
-        self._kind = BlockKind.PARAGRAPH
-        self._level = 0
+        self._lines = Lines()
+        self._lists: list[_Counter] = []
+        self._heading = 0
+        self._item: tuple[int, str] | None = None  # level and number of the item whose text is to come
         self._tables = 0
         self._after_break = False
 
-    def visit(self, element: Any, list_depth: int) -> None:
-        """Add the element's text and children; block-level elements stand alone."""
+    def enter(self, element: Any) -> bool:
+        """Take the start of an element; True when the walk shall not go inside."""
         tag = element.tag
-        if not isinstance(tag, str) or tag in _SKIPPED:
-            return
-        if tag == "br":
-            self._break()
-            return
-        if tag == "pre":
-            self._code(element)
-            return
-        if tag == "table" and not _is_layout(element):
-            self._table(element)
-            return
-        is_block = tag in _BLOCKS
-        if is_block:
+        self._lines.reach(element)
+        if tag in INLINE_TAGS:
+            self._enter_inline(element)
+            return False
+        self.flush()
+        if tag in _SKIPPED or tag == "pre" or (tag == "table" and not is_layout(element)):
+            if tag == "pre":
+                self._code(element)
+            elif tag == "table":
+                self._table(element)
+            return True
+        if tag in HEADING_TAGS:
+            self._heading = int(tag[1])
+        elif tag in _LISTS:
+            self._lists.append(_Counter(element))
+        elif tag in ("li", "dt", "dd"):
+            self._begin_item(element)
+        self._add(element.text)
+        return False
+
+    def leave(self, element: Any, *, is_root: bool) -> None:
+        """Take the end of an element and the text after it."""
+        tag = element.tag
+        if tag == "q":
+            self._add("”")
+        if tag not in INLINE_TAGS:
             self.flush()
-            self._begin(tag, list_depth)
-        inner_depth = list_depth + (tag in ("ul", "ol", "menu"))
-        self._add(element.text, element.sourceline)
-        for child in element:
-            self.visit(child, inner_depth)
-            self._add(child.tail, child.sourceline)
-        if is_block:
-            self.flush()
+            if tag in HEADING_TAGS:
+                self._heading = 0
+            elif tag in _LISTS and self._lists:
+                self._lists.pop()
+            elif tag in ("li", "dt", "dd"):
+                self._item = None
+        if not is_root:
+            self._add(element.tail)
 
     def flush(self) -> None:
         """End the current block."""
-        text = _WRAP_BETWEEN_CJK.sub("", "".join(self._text)).strip()
-        if text:
-            fragment = Fragment(text, "", line=self._line)
-            self.blocks.append(Block(self._kind, (fragment,), self._level, paragraph=len(self.blocks)))
-            if self._kind is BlockKind.LIST_ITEM:
-                self._kind = BlockKind.PARAGRAPH
-        self._text = []
-        self._line = None
         self._after_break = False
+        fragments = self._lines.take()
+        if not fragments:
+            return
+        kind, level = BlockKind.PARAGRAPH, 0
+        if self._heading:
+            kind, level = BlockKind.HEADING, self._heading
+        elif self._item is not None:
+            kind = BlockKind.LIST_ITEM
+            level, mark = self._item
+            self._item = None
+            if mark:
+                fragments = [
+                    Fragment(mark, "", line=fragments[0].line),
+                    _spaced(fragments[0]),
+                    *fragments[1:],
+                ]
+        self._put(kind, fragments, level)
 
-    def _begin(self, tag: str, list_depth: int) -> None:
-        if tag in _HEADINGS:
-            self._kind, self._level = BlockKind.HEADING, _HEADINGS[tag]
-        elif tag in ("li", "dt", "dd"):
-            self._kind, self._level = BlockKind.LIST_ITEM, max(0, list_depth - 1)
-        elif self._kind is not BlockKind.LIST_ITEM:
-            self._kind, self._level = BlockKind.PARAGRAPH, 0  # a <p> inside an <li> is still the item
-        if self._kind is BlockKind.HEADING and tag not in _HEADINGS:
-            self._kind, self._level = BlockKind.PARAGRAPH, 0
+    def _put(self, kind: BlockKind, fragments: list[Fragment], level: int = 0) -> None:
+        self.blocks.append(Block(kind, tuple(fragments), level, paragraph=len(self.blocks)))
 
-    def _add(self, text: str | None, line: int | None) -> None:
+    def _enter_inline(self, element: Any) -> None:
+        if element.tag == "br":
+            self._break()
+        elif element.tag == "wbr":
+            return
+        else:
+            if element.tag == "q":
+                self._add("“")
+            self._add(element.text)
+
+    def _begin_item(self, element: Any) -> None:
+        level = max(0, len(self._lists) - 1) + (element.tag == "dd")
+        self._item = (level, self._lists[-1].mark(element) if self._lists else "")
+
+    def _add(self, text: str | None) -> None:
         if not text:
             return
-        if text.strip():
+        if not text.isspace():
+            if self._after_break and text.lstrip(" \t\r\n").startswith(_INDENTS):
+                self.flush()  # a paragraph made of a line break and an indent
             self._after_break = False
-            if self._line is None:
-                self._line = line
-        self._text.append(text)
+        self._lines.add(text)
 
     def _break(self) -> None:
         """One `<br>` is a space, two end the paragraph."""
         if self._after_break:
             self.flush()
-            self._kind, self._level = BlockKind.PARAGRAPH, 0
-            return
-        self._text.append(" ")
-        self._after_break = True
+        else:
+            self._lines.part()
+            self._after_break = True
 
     def _code(self, element: Any) -> None:
-        self.flush()
-        first = element.sourceline
-        for number, line in enumerate("".join(element.itertext()).split("\n")):
+        first = self._lines.line
+        lines = "".join(_code_texts(element)).expandtabs(4).split("\n")
+        self._lines.line += len(lines) - 1
+        for number, line in enumerate(lines):
             if line.strip():
-                fragment = Fragment(line.rstrip(), "", line=None if first is None else first + number)
-                self.blocks.append(Block(BlockKind.CODE, (fragment,), paragraph=len(self.blocks)))
+                self._put(BlockKind.CODE, [Fragment(line.rstrip(), "", line=first + number)])
 
-    def _table(self, table: Any) -> None:
-        self.flush()
-        self._tables += 1
-        for caption in table.findall("caption"):
-            self._kind, self._level = BlockKind.PARAGRAPH, 0
-            self._add(_inline(caption), caption.sourceline)
-            self.flush()
-        rows = [r for r in table.iter("tr") if any(_inline(c).strip() for c in _cells(r))]
-        for index, row in enumerate(rows):
-            cells = _cells(row)
-            heads = sum(c.tag == "th" for c in cells)
-            parent = row.getparent()
-            in_head = parent is not None and parent.tag == "thead"
-            header = len(rows) > 1 and index < 2 and (in_head or (index == 0 and heads == len(cells) > 1))
-            fragments = tuple(Fragment(_inline(c), " | ", line=c.sourceline) for c in cells)
+    def _table(self, element: Any) -> None:
+        blocks, self._tables, line = table_blocks(element, self._tables, self._lines.line)
+        self._lines.line = max(self._lines.line, line)
+        for block in blocks:
             self.blocks.append(
                 Block(
-                    BlockKind.TABLE_ROW,
-                    fragments,
-                    paragraph=len(self.blocks),
-                    table=self._tables,
-                    is_table_header=header,
+                    block.kind,
+                    block.fragments,
+                    block.level,
+                    len(self.blocks),
+                    block.table,
+                    block.is_table_header,
                 )
             )
 
 
-def _cells(row: Any) -> list[Any]:
-    return [c for c in row if c.tag in ("td", "th")]
+def _code_texts(element: Any) -> list[str]:
+    if next(element.iter("br"), None) is None:
+        return list(element.itertext())
+    texts = [element.text or ""]
+    for inner in element.iterdescendants():
+        texts.append(("\n" if inner.tag == "br" else "") + (inner.text or ""))
+        texts.append(inner.tail or "")
+    return texts
 
 
-def _inline(element: Any) -> str:
-    text = " ".join(t.strip() for t in element.itertext() if t.strip())
-    return _WRAP_BETWEEN_CJK.sub("", text)
+def _spaced(fragment: Fragment) -> Fragment:
+    return Fragment(fragment.text, " ", line=fragment.line)
 
 
-def _is_layout(table: Any) -> bool:
-    """Whether the table places parts of a page, or holds other tables, rather than values."""
-    if table.get("role") in ("presentation", "none"):
-        return True
-    if next(table.iter("h1", "h2", "h3", "h4"), None) is not None or sum(1 for _ in table.iter("table")) > 1:
-        return True
-    cells = list(table.iter("td", "th"))
-    if len(cells) <= 1:
-        return True
-    return any(len("".join(c.itertext())) > 600 for c in cells)
+def _integer(text: str | None, otherwise: int) -> int:
+    try:
+        return int(text) if text and len(text) < 10 else otherwise
+    except ValueError:
+        return otherwise
+
+
+def _numeral(number: int, style: str) -> str:
+    if style in ("a", "A") and 0 < number <= 26:
+        letter = chr(ord("a") + number - 1)
+        return letter if style == "a" else letter.upper()
+    if style in ("i", "I") and 0 < number < 4000:
+        text = ""
+        for value, sign in _ROMAN:
+            while number >= value:
+                text += sign
+                number -= value
+        return text if style == "i" else text.upper()
+    return str(number)

@@ -1,168 +1,206 @@
-"""Which part of a page is its content. Works on the tree, so every kept block still knows its line."""
+"""Which text of a page is its content.
+
+Two opinions are joined. The library (trafilatura) says which text it would keep; that text is found again in
+our own tree, so it keeps its place. The region that holds it is then read by our rules, which add what the
+library leaves out of reference pages: captions, bare text, tables, definitions, code, sections it passed by.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import accumulate
 from typing import Any
 
-import regex
+from ingest.parse.html_blocks import blocks_of
+from ingest.parse.html_furniture import Sign, is_furniture, is_surely_furniture, sign_of
+from ingest.parse.html_page import HEADING_TAGS, INLINE_TAGS, MIN_PROSE, PageText, weight_of
+from ingest.parse.model import Block
 
-_NEVER_SHOWN = (
-    "script style noscript template svg iframe object embed canvas audio video button select input textarea "
-    "datalist head dialog map"
-)
-_NEVER_TEXT = frozenset(_NEVER_SHOWN.split())
-_FURNITURE_TAGS = frozenset({"nav", "footer", "aside", "menu", "form"})
-_ROLES = "navigation banner contentinfo complementary search dialog alertdialog menu menubar"
-_FURNITURE_ROLES = frozenset(_ROLES.split())
-_HIDDEN_STYLE = regex.compile(
-    r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d]*[1-9])|opacity\s*:\s*0(?![.\d]*[1-9])",
-    regex.IGNORECASE,
-)
-_FURNITURE_NAME = regex.compile(
-    r"(?:^|[\s_-])(?:cookies?|consent|gdpr|breadcrumbs?|crumbs|nav|navbar|navigation|navbox|menu|sidebar|side-?bar"
-    r"|footer|foot|masthead|topbar|toolbar|share|sharing|sharedaddy|social|related|recommend(?:ed|ations?)?|recirc"
-    r"|comments?|comment-?list|disqus|respond|advert(?:s|isement|ising)?|ads?|adsense|banner|promo|sponsor(?:ed)?"
-    r"|newsletter|subscribe|subscription|signup|login|popup|modal|overlay|pagination|pager|paging|tags?|tag-?list"
-    r"|widget|byline-?share|print|skip|jump|toc|editsection|mw-jump-link|catlinks|printfooter|noprint|hidden"
-    r"|sr-only|screen-reader-text|visually-?hidden|copyright|legal|rating|author-?box|popular|trending|more-?links"
-    r"|tools|search(?:box|form)?|hot-?list|guess-?like)(?:$|[\s_-])",
-    regex.IGNORECASE,
-)
-_PROSE_TAGS = (
-    "p td th li dd dt pre blockquote div section article main body figcaption span font b strong em i code "
-    "h1 h2 h3 h4 h5 h6 center"
-)
-_PROSE_PARENTS = frozenset(_PROSE_TAGS.split())
-_CJK = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
-_MAIN_PATHS = ('//*[@itemprop="articleBody"]', "//main", '//*[@role="main"]', "//article")
-# A container counts as the content when it holds this share of the page's prose.
-_HOLDS = 0.8
-_LINKY = 0.6
+_TEXT_TAGS = "p li dd dt td th pre blockquote figcaption caption summary"
+_TEXT_BLOCKS = frozenset(_TEXT_TAGS.split()) | HEADING_TAGS
+_WHOLE = frozenset({"pre", "figcaption", "caption", "table"})
+_NOT_A_REGION = _TEXT_BLOCKS | INLINE_TAGS | {"table", "tbody", "thead", "tr", "ul", "ol", "dl"}
+# The library's work grows faster than the page; beyond this our rules decide alone.
+_LIBRARY_MAX_ELEMENTS = 30_000
+_LIBRARY_MAX_DEPTH = 256
+# With less text than this a loss is worse than some noise: all goes in that is not furniture.
+_SMALL_PAGE = 1_000
+_REGION_HOLDS = 0.9
+_PROSE_HOLDS = 0.8
+# The library missed the content when it kept less than a fifth of the text around the page's prose (the share
+# at which it doubts itself) and its region lacks much of that prose.
+_MIN_KEPT = 0.2
+_MIN_REGION = 0.6
 
 
-def prune(root: Any, *, hidden_only: bool = False) -> None:
-    """Remove what is never shown and, unless `hidden_only`, what is page furniture. Changes `root`."""
-    total = _text_length(root)
-    for element in list(root.iter()):
-        if element is root or not isinstance(element.tag, str) or element.getparent() is None:
+def main_nodes(tree: Any, page: PageText) -> set[int]:
+    """Numbers of the text nodes that are content.
+
+    Args:
+        tree: the whole document, scripts and hidden text removed; not changed.
+        page: its body.
+    """
+    kept = _library_choice(tree, page)
+    is_small = page.weight(page.root) < _SMALL_PAGE
+    kept -= _furniture_in(kept, 0.5 if is_small else 0.2, page)
+    if is_small:
+        return kept | _content_of(page.root, kept, page, min_prose=1)
+    region = _region_of_prose(page)
+    if kept:
+        region = _better(_region_of(kept, page), region, page.size(kept), page)
+    chosen = kept | _content_of(region, kept, page, min_prose=MIN_PROSE)
+    return chosen - (_orphan_headings(chosen, page) - kept)
+
+
+def _library_choice(tree: Any, page: PageText) -> set[int]:
+    if page.elements > _LIBRARY_MAX_ELEMENTS or page.depth > _LIBRARY_MAX_DEPTH:
+        return set()
+    document = _extractor()(tree, fast=True, include_comments=False)
+    if document is None:
+        return set()
+    return page.locate(part.itertext() for part in document.body)
+
+
+@cache
+def _extractor() -> Callable[..., Any]:
+    import trafilatura
+
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # it logs each page that it finds nothing in
+    return trafilatura.bare_extraction
+
+
+def _region_of(kept: set[int], page: PageText) -> Any:
+    """The smallest element that holds nearly all of the kept text."""
+    sums = [0, *accumulate(len(page.packed(n)) if n in kept else 0 for n in range(len(page)))]
+
+    def holds(element: Any) -> int:
+        first, last = page.span(element)
+        return sums[last] - sums[first]
+
+    return _descend(page, holds, _REGION_HOLDS)
+
+
+def _region_of_prose(page: PageText) -> Any:
+    """The smallest element that holds most of the page's running text."""
+    return _descend(page, page.prose, _PROSE_HOLDS)
+
+
+def _descend(page: PageText, holds: Callable[[Any], int], share: float) -> Any:
+    at = page.root
+    enough = share * holds(at)
+    while enough:
+        inner = next((c for c in at if c in page and holds(c) >= enough), None)
+        if inner is None or inner.tag in _NOT_A_REGION:
+            break
+        at = inner
+    return at
+
+
+def _better(of_library: Any, of_prose: Any, kept_chars: int, page: PageText) -> Any:
+    missed = kept_chars < _MIN_KEPT * page.chars(of_prose)
+    if missed and page.prose(of_library) < _MIN_REGION * page.prose(of_prose):
+        return of_prose
+    return of_library
+
+
+def _furniture_in(kept: set[int], most: float, page: PageText) -> set[int]:
+    """Of the library's choice, the parts up to a share of `most` that their names give away.
+
+    Of a short page the library takes all.
+    """
+    found: set[int] = set()
+    seen: set[Any] = set()
+    most *= page.size(kept)
+    for number in kept:
+        element, is_tail = page.owners[number]
+        at = element.getparent() if is_tail else element
+        while at is not page.root and at not in seen:
+            seen.add(at)
+            if page.chars(at) > most:
+                break
+            if at.tag not in INLINE_TAGS and is_surely_furniture(at, page):
+                found.update(range(*page.span(at)))
+            at = at.getparent()
+    return found & kept
+
+
+def _content_of(region: Any, kept: set[int], page: PageText, *, min_prose: int) -> set[int]:
+    """Text under `region` that is not furniture; where the library kept something, only what surrounds it."""
+    counts = [0, *accumulate(n in kept for n in range(len(page)))]
+    found: set[int] = set()
+    open_elements = [region]
+    while open_elements:
+        at = open_elements.pop()
+        first, last = page.span(at)
+        held = counts[last] - counts[first]
+        if held == last - first:
             continue
-        if _is_hidden(element) or (not hidden_only and _is_furniture(element, total)):
-            _drop(element)
+        if not held and at is not region:
+            verdict = _verdict(at, page, min_prose)
+            if verdict is not None:
+                if verdict:
+                    found.update(n for n in range(first, last) if page.packed(n))
+                continue
+        children = [child for child in at if child in page]
+        found.update(n for n in _own_text(at, children, page, min_prose) if n not in kept)
+        open_elements.extend(children)
+    return found
 
 
-def find_main(root: Any) -> Any:
-    """The smallest element that holds most of the page's prose, without its furniture. Changes `root`."""
-    prune(root)
-    body = root.find("body")
-    body = root if body is None else body
-    prose = _prose_by_element(body)
-    whole = prose.get(body, 0)
-    if not whole:
-        return body
-    for path in _MAIN_PATHS:
-        found = [e for e in root.xpath(path) if prose.get(e, 0) >= 0.5 * whole]
-        if len(found) == 1:
-            return found[0]
-    return _descend(body, prose)
+def _own_text(element: Any, children: list[Any], page: PageText, min_prose: int) -> Iterator[int]:
+    """Nodes that stand directly in `element` and read as prose, or as a cell or an item."""
+    at, end = page.span(element)
+    for child in [*children, None]:
+        first, last = (end, end) if child is None else page.span(child)
+        for number in range(at, first):
+            least = 1 if element.tag in _TEXT_BLOCKS else min_prose
+            if weight_of(page.packed(number)) >= least:
+                yield number
+        at = last
 
 
-def _is_hidden(element: Any) -> bool:
-    if element.tag in _NEVER_TEXT:
-        return True
-    if element.get("hidden") is not None or element.get("aria-hidden") == "true":
-        return True
-    style = element.get("style")
-    return style is not None and _HIDDEN_STYLE.search(style) is not None
-
-
-def _is_furniture(element: Any, total: int) -> bool:
+def _verdict(element: Any, page: PageText, min_prose: int) -> bool | None:
+    """Whether an element without any kept text is content; None: some of it may be, look inside."""
     tag = element.tag
-    if tag in ("html", "body", "main", "article", "h1"):
-        return False
-    if tag in _FURNITURE_TAGS or element.get("role") in _FURNITURE_ROLES:
-        return (
-            tag != "form" or _text_length(element) < 0.5 * total
-        )  # some sites wrap the whole page in a form
-    if tag == "header":
-        return not any(a.tag in ("article", "main", "section") for a in element.iterancestors())
-    if tag == "sup" and "reference" in (element.get("class") or ""):
+    if (
+        tag in _WHOLE
+        and sign_of(element) is not Sign.STRONG
+        and page.link_chars(element) <= page.chars(element) / 2
+    ):
         return True
-    name = f"{element.get('class') or ''} {element.get('id') or ''}"
-    if name != " " and _FURNITURE_NAME.search(name) and _text_length(element) < 0.4 * total:
-        return True
-    return tag in ("ul", "ol", "div", "table", "p", "dl", "section", "td") and _is_link_list(element)
-
-
-def _is_link_list(element: Any) -> bool:
-    """Three or more links that make up most of the text: a menu, whatever it is called."""
-    links = element.findall(".//a")
-    if len(links) < 3:
+    if is_furniture(element, page):
         return False
-    text = _text_length(element)
-    linked = sum(_text_length(link) for link in links)
-    return linked > _LINKY * text and (text / len(links) < 40 or linked > 0.85 * text)
+    if page.has_blocks(element):
+        return None
+    return tag in _TEXT_BLOCKS or page.weight(element) >= min_prose
 
 
-def _prose_by_element(body: Any) -> dict[Any, int]:
-    """Characters of running text (not link text, not short labels) under each element."""
-    prose: dict[Any, int] = {}
-    for element in body.iter():
-        if not isinstance(element.tag, str) or element.tag not in _PROSE_PARENTS:
-            own = (element.tail or "") if isinstance(element.tag, str) else ""
-            holder = element.getparent()
-        else:
-            own, holder = (element.text or ""), element
-            if element is not body and element.tail and (parent := element.getparent()) is not None:
-                _credit(prose, parent, element.tail)
-        if holder is not None and own:
-            _credit(prose, holder, own)
-    return prose
+def _orphan_headings(chosen: set[int], page: PageText) -> set[int]:
+    """Headings whose text was left out."""
+    orphans: set[int] = set()
+    following = True  # whether the node after the current one is in
+    for number in range(len(page) - 1, -1, -1):
+        is_in = number in chosen
+        if is_in and not following and _is_heading(number, page):
+            orphans.add(number)
+            is_in = False
+        following = is_in
+    return orphans
 
 
-def _credit(prose: dict[Any, int], holder: Any, text: str) -> None:
-    text = text.strip()
-    weight = len(text) + 2 * len(_CJK.findall(text))
-    if weight < 25:
-        return
-    if holder.tag == "a" or any(a.tag == "a" for a in holder.iterancestors()):
-        return
-    while holder is not None:
-        prose[holder] = prose.get(holder, 0) + weight
+def _is_heading(number: int, page: PageText) -> bool:
+    element, is_tail = page.owners[number]
+    holder = element.getparent() if is_tail else element
+    while holder is not None and holder.tag in INLINE_TAGS:
         holder = holder.getparent()
+    return holder is not None and holder.tag in HEADING_TAGS
 
 
-def _descend(body: Any, prose: dict[Any, int]) -> Any:
-    at = body
-    whole = prose.get(body, 0)
-    while True:
-        inner = [c for c in at if prose.get(c, 0) >= _HOLDS * whole]
-        if not inner or inner[0].tag in (
-            "p",
-            "table",
-            "tbody",
-            "tr",
-            "ul",
-            "ol",
-            "pre",
-            "blockquote",
-            "span",
-        ):
-            return at
-        at = inner[0]
-
-
-def _text_length(element: Any) -> int:
-    return sum(len(t.strip()) for t in element.itertext())
-
-
-def _drop(element: Any) -> None:
-    """Remove the element but keep the text after it."""
-    parent = element.getparent()
-    tail = element.tail or ""
-    before = element.getprevious()
-    if tail:
-        if before is not None:
-            before.tail = (before.tail or "") + " " + tail
-        else:
-            parent.text = (parent.text or "") + " " + tail
-    parent.remove(element)
+def headline_of(root: Any, title: str) -> Block | None:
+    """The page's only top heading; of several, the only one that its title repeats."""
+    found = [blocks[0] for h1 in root.iter("h1") if (blocks := blocks_of(h1))]
+    if len(found) > 1:
+        found = [block for block in found if block.text and block.text in title]
+    return found[0] if len(found) == 1 else None
