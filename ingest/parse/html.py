@@ -27,7 +27,6 @@ _XML_ENCODING = regex.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Z
 # Below this share of the visible text the "main content" is a guess that went wrong.
 _MIN_SHARE = 0.08
 _MIN_CHARS = 40
-_BYLINE_BLOCKS = 12
 
 
 def parse_html(content: bytes, options: ParseOptions, media_type: str = HTML) -> ParsedDocument:
@@ -45,6 +44,7 @@ def parse_html(content: bytes, options: ParseOptions, media_type: str = HTML) ->
     if not any(text.strip() for text in body_of(root).itertext()):
         raise _without_text(hidden)
     headline = headline_of(root, facts.title)
+    byline = byline_of(body_of(root))
     blocks, is_found = _main_blocks(root)
     del alive
     if not blocks:  # all of it stands in what is furniture elsewhere
@@ -53,7 +53,6 @@ def parse_html(content: bytes, options: ParseOptions, media_type: str = HTML) ->
         blocks = blocks_of(body_of(root))
     elif headline is not None:
         blocks = _with_headline(headline, blocks)
-    byline = byline_of("\n".join(block.text for block in blocks[:_BYLINE_BLOCKS]))
     return ParsedDocument(
         media_type=media_type,
         blocks=tuple(blocks),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import regex
@@ -46,7 +47,8 @@ _LABELLED_AUTHOR = regex.compile(
     r"(?:^|[\s|　])(?:作者|撰文|记者)\s*[:：]\s*([\p{L}·•\.\- ]{2,20}?)(?=$|[\s|　,，;；])"
 )
 _LANGUAGE = regex.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
-_HEAD_CHARS = 600  # of the content, where a byline stands
+_HEAD_CHARS = 600  # after the headline, where a byline stands
+_NEAR_CHARS = 60  # where a date without a label is that of the page
 
 
 def document_title(title: str, headline: str, site: str) -> str:
@@ -110,15 +112,38 @@ def _properties(root: Any, metas: dict[str, str]) -> dict[str, str]:
     return found
 
 
-def byline_of(text: str) -> dict[str, str]:
-    """Author and date as a line under the headline gives them (`发布时间：2024-03-05 作者：…`)."""
-    head = text[:_HEAD_CHARS]
+def byline_of(body: Any) -> dict[str, str]:
+    """Author and date as the line under the headline gives them (`发布时间：2024-03-05 作者：…`)."""
+    headline = next(body.iter("h1", "h2"), None)
+    if headline is None:
+        return {}
+    head = _text_after(headline, body)
     found: dict[str, str] = {}
-    if label := _LABELLED_DATE.search(head):
+    label = _LABELLED_DATE.search(head)
+    if label is not None:
         _put(found, "published", [head[label.end() : label.end() + 40]])
+    else:
+        _put(found, "published", [head[:_NEAR_CHARS]])
     if author := _LABELLED_AUTHOR.search(head):
         found["author"] = author.group(1).strip()
     return found
+
+
+def _text_after(element: Any, root: Any) -> str:
+    """The beginning of the text that follows `element`."""
+    parts: list[str] = []
+    room = _HEAD_CHARS
+    while element is not root and room > 0:
+        tail = [element.tail or ""]
+        for text in chain(
+            tail, (t for sibling in element.itersiblings() for t in (*sibling.itertext(), "\n"))
+        ):
+            parts.append(text)
+            room -= len(text)
+            if room <= 0:
+                break
+        element = element.getparent()
+    return "".join(parts)[:_HEAD_CHARS]
 
 
 def iso_date(text: str) -> str | None:

@@ -12,6 +12,12 @@ _XML_DECLARATION = regex.compile(r"^\s*<\?xml[^>]*\?>")
 _XHTML = regex.compile(
     r"^\s*<\?xml|<html[^>]{0,500}\sxmlns\s*=\s*[\"']http://www\.w3\.org/1999/xhtml", regex.IGNORECASE
 )
+# Characters that XML forbids, and references to them: trees may be parsed with them, not written to.
+_FORBIDDEN = regex.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_FORBIDDEN_REFERENCE = regex.compile(
+    r"&#(?:x0*(?:[0-8bcef]|1[0-9a-f]|fff[ef]|d[89a-f][0-9a-f]{2})|0*(?:[0-8]|1[124-9]|2\d|3[01]|6553[45]))(?![0-9a-f]);?",
+    regex.IGNORECASE,
+)
 _VOID = "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"
 _SELF_CLOSED = regex.compile(
     rf"<(?!(?:{_VOID})\b)([A-Za-z][\w:.-]*)((?:\s+[^<>\"']*(?:\"[^\"]*\"|'[^']*'))*\s*)/>"
@@ -39,7 +45,7 @@ def tree_of(text: str) -> Any:
     """
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled, without stubs
 
-    text = text.replace("\x00", "")
+    text = _FORBIDDEN_REFERENCE.sub("", _FORBIDDEN.sub("", text))
     if _XHTML.search(text[:2000]):
         text = _as_html(text)
     if not text.strip():
