@@ -106,17 +106,25 @@ def link(
         One link per mention, in order. `score` is the probability that the link is right (for NIL: of the
         best candidate); `reason` tells how it came to be. The order of the mentions does not matter.
     """
-    options = {surface: catalogue.candidates(surface) for surface in {m.surface for m in mentions}}
+    options = {
+        name: catalogue.candidates(name) for name in {n for m in mentions for n in (m.name, m.surface)}
+    }
     words = {number: frozenset(tokens_of(c.text)) for number, c in contexts.items()}
     document = _Document(catalogue, document_id, words, threshold, None, abstain, {})
-    first = [_resolve(m, options[m.surface], contexts[m.passage_id].text, document) for m in mentions]
+    first = [_resolve(m, _options(m, options), contexts[m.passage_id].text, document) for m in mentions]
     document = _Document(catalogue, document_id, words, threshold, similarity, abstain, _certain(first))
     return [
         found
-        if found.entity_id is None and not options[found.surface]
-        else _resolve(m, options[m.surface], contexts[m.passage_id].text, document)
+        if found.entity_id is None and not _options(m, options)
+        else _resolve(m, _options(m, options), contexts[m.passage_id].text, document)
         for m, found in zip(mentions, first, strict=True)
     ]
+
+
+def _options(mention: Mention, options: Mapping[str, list[Candidate]]) -> list[Candidate]:
+    """Candidates of the full name where the mention is short for one that the catalogue knows."""
+    full = options[mention.name]
+    return full if any(c.named for c in full) else options[mention.surface]
 
 
 def _certain(links: Sequence[LinkedMention]) -> dict[str, frozenset[str]]:

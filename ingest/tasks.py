@@ -19,6 +19,7 @@ from core.worker import Task, get_app, next_stage
 from ingest import entity_repository, recycle, repository, writing
 from ingest.blobs import BlobStore
 from ingest.catalogue import Catalogue, with_catalogue_names
+from ingest.coreference import with_short_forms
 from ingest.disambiguate import Context, link
 from ingest.near_duplicates import find_pairs
 from ingest.similarity import similarity
@@ -148,7 +149,7 @@ def _find_mentions(run: JobRun, passages: Sequence[Passage], catalogue: Catalogu
         batch = passages[at : at + _BATCH]
         mentions.extend(with_catalogue_names(batch, recognise(batch), catalogue))
     run.progress(len(passages), len(passages))
-    return mentions
+    return with_short_forms(passages, mentions)
 
 
 _catalogues: dict[str, tuple[tuple[int, int, int], Catalogue]] = {}

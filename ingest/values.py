@@ -222,9 +222,16 @@ class Mention:
     """A name in a passage. `span` points into the normalized text of the document version.
 
     `type` is the recogniser's label (PERSON, ORG, GPE …); empty when only the catalogue knows the name.
+    `stands_for` is the full name in the same document that a short form is short for.
     """
 
     passage_id: int
     span: Span
     surface: str
     type: str
+    stands_for: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name to be looked up: the full one where this is a short form."""
+        return self.stands_for or self.surface
