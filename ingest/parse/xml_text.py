@@ -111,7 +111,9 @@ class _Prose:
         inner = children(element)
         if name in _CODE:
             yield from _code(element)
-        elif name in _ROWS and inner and all(local_name(c) in _CELLS for c in inner):
+        elif (
+            name in _ROWS and inner and all(local_name(c) in _CELLS for c in inner) and not _is_mixed(element)
+        ):
             yield self._row(element, inner)
         elif name in _TITLES and level and _SECTIONS.fullmatch(local_name(element.getparent())):
             yield from _block(element, BlockKind.HEADING, level)
