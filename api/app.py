@@ -30,14 +30,13 @@ from core.db import get_database
 from core.errors import GeoError
 from core.redis_client import make_async_redis
 from core.settings import Settings, get_settings
-from ingest.service import BlobStore
+from ingest.service import STALE_STAGING_S, BlobStore
 
 log = logging.getLogger(__name__)
 
 _CONSOLE = Path(__file__).parent / "console"
 _THREADS = 64  # handlers that wait for the database; a pooled connection is held only while one works
 _FLUSH_USED_S = 30.0
-_STALE_STAGING_S = 6 * 3600.0
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -113,7 +112,7 @@ async def _lifespan(app: FastAPI) -> AsyncGenerator[None]:
 
 def _remove_stale_staging() -> None:
     """What an upload left behind whose process was killed; living ones are far younger."""
-    removed = BlobStore.of().delete_stale_staging(_STALE_STAGING_S, time.time())
+    removed = BlobStore.of().delete_stale_staging(STALE_STAGING_S, time.time())
     if removed:
         log.info("stale_staging_removed", extra={"files": removed})
 

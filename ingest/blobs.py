@@ -21,6 +21,8 @@ from typing import BinaryIO
 from core.errors import DiskFull, NotFound, TooLarge
 from core.settings import Settings, get_settings
 
+STALE_STAGING_S = 6 * 3600.0
+"""A staged file of this age has lost its request."""
 _FREE_CHECK_BYTES = 8 << 20  # looking at the disk after every chunk would cost more than writing it
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -179,17 +181,23 @@ class BlobStore:
         """All stored digests (for the orphan check)."""
         return {p.name for p in self.root.glob("??/*") if _DIGEST.fullmatch(p.name)}
 
-    def delete_stale_staging(self, older_than_s: float, now: float) -> int:
-        """Remove staged files that no living request can own any more; returns how many."""
-        removed = 0
-        for path in self.staging.glob("*"):
+    def stale_staging(self, older_than_s: float, now: float) -> list[Path]:
+        """Staged files that no living request can own any more."""
+        found: list[Path] = []
+        for path in sorted(self.staging.glob("*")):
             try:
                 if now - path.stat().st_mtime > older_than_s:
-                    path.unlink()
-                    removed += 1
+                    found.append(path)
             except FileNotFoundError:  # its request ended meanwhile
                 continue
-        return removed
+        return found
+
+    def delete_stale_staging(self, older_than_s: float, now: float) -> int:
+        """Remove those files; returns how many."""
+        stale = self.stale_staging(older_than_s, now)
+        for path in stale:
+            path.unlink(missing_ok=True)
+        return len(stale)
 
 
 class _disk_full_named:

@@ -73,7 +73,7 @@ def erase_from_answers(session: Session, document_id: str) -> list[str]:
     """
     query_ids = mark_stale(session, document_id)
     if query_ids:
-        _erase(session, query_ids, {document_id})
+        erase_claims(session, query_ids, {document_id})
     return query_ids
 
 
@@ -90,10 +90,11 @@ def erase_deleted_sources(session: Session, query_id: str) -> None:
     if cited - present:
         query = session.get_one(QueryRow, query_id)
         query.stale_since = query.stale_since or utcnow()
-        _erase(session, [query_id], cited - present)
+        erase_claims(session, [query_id], cited - present)
 
 
-def _erase(session: Session, query_ids: list[str], document_ids: set[str]) -> None:
+def erase_claims(session: Session, query_ids: list[str], document_ids: set[str]) -> None:
+    """Erase what these answers say from the documents: claims that cite one, places of its sentences."""
     for claim in session.scalars(select(ClaimRow).where(ClaimRow.query_id.in_(query_ids))):
         if any(c.get("document_id") in document_ids for c in claim.citations):
             claim.text, claim.erased = "", True

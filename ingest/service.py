@@ -3,7 +3,7 @@
 Every function takes `(session, scope, …)` and returns values. The caller's session is one transaction.
 """
 
-from ingest.blobs import BlobStore, BlobWriter, StagedBlob
+from ingest.blobs import STALE_STAGING_S, BlobStore, BlobWriter, StagedBlob
 from ingest.collections import (
     create_collection,
     delete_collection,
@@ -39,7 +39,7 @@ from ingest.reading import (
     locate,
 )
 from ingest.recipe import ParseChoices
-from ingest.removal import erase_deleted_sources, mark_stale
+from ingest.removal import erase_claims, erase_deleted_sources, mark_stale
 from ingest.reprocessing import (
     Only,
     Reprocess,
@@ -66,6 +66,7 @@ from ingest.values import (
 from ingest.writing import delete_unreferenced_blobs
 
 __all__ = [
+    "STALE_STAGING_S",
     "BlobStore",
     "BlobWriter",
     "Collection",
@@ -98,6 +99,7 @@ __all__ = [
     "document_source",
     "draw_page",
     "entity_events",
+    "erase_claims",
     "erase_deleted_sources",
     "get_collection",
     "get_document",

@@ -29,14 +29,15 @@ class IndexCheck:
         damage: why files cannot be trusted, or None.
         unlisted: live passages with a vector that the vector index does not return.
         leftover: ids that the vector index returns and no live passage has.
-        lexical_surplus: passages in the lexical index beyond the live ones; negative when some lack.
-        pending: log entries that no file holds yet; while there are any, the three above are not looked at.
+        lexical_unlisted, lexical_leftover: the same of the lexical index.
+        pending: log entries that no file holds yet; while there are any, the four above are not looked at.
     """
 
     damage: str | None = None
     unlisted: tuple[int, ...] = ()
     leftover: tuple[int, ...] = ()
-    lexical_surplus: int = 0
+    lexical_unlisted: tuple[int, ...] = ()
+    lexical_leftover: tuple[int, ...] = ()
     pending: int = 0
 
 
@@ -54,11 +55,15 @@ def check_index(db: Database, folder: IndexFolder) -> IndexCheck:
         if pending > 0 or manifest.generation != state.generation:
             return IndexCheck(pending=max(pending, 1))
         listed = _listed(folder, manifest)
-        lexical = LexicalReader(folder.lexical / manifest.lexical).count()
+        words = LexicalReader(folder.lexical / manifest.lexical).ids()
     except (DamagedIndex, OSError, ValueError) as error:
         return IndexCheck(damage=str(error))
     return IndexCheck(
-        None, tuple(sorted(with_vector - listed)), tuple(sorted(listed - live)), lexical - len(live)
+        None,
+        tuple(sorted(with_vector - listed)),
+        tuple(sorted(listed - live)),
+        tuple(sorted(live - words)),
+        tuple(sorted(words - live)),
     )
 
 

@@ -123,6 +123,16 @@ class LexicalReader:
         """Live passages."""
         return self._searcher().num_docs
 
+    def ids(self) -> set[int]:
+        """Passage ids of all live passages; reads every stored document, for checks only."""
+        searcher = self._searcher()
+        if not searcher.num_docs:
+            return set()
+        hits: list[tuple[float, Any]] = searcher.search(
+            tantivy.Query.all_query(), limit=searcher.num_docs, count=False
+        ).hits
+        return {int(searcher.doc(address).get_first("passage_id")) for _, address in hits}
+
     def search(
         self,
         question: str,

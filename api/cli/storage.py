@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,9 @@ from api.cli.output import Json, emit
 from core.db import Database
 from core.errors import Conflict
 from core.settings import get_settings
+
+if TYPE_CHECKING:
+    from api.cli.data.doctor import Finding
 
 
 def register(app: typer.Typer) -> None:
@@ -83,16 +86,31 @@ def restore(
         print(f"{len(done['missing_blobs'])} originals were not in the archive; geo doctor names them")
 
 
-def doctor(as_json: Json = False) -> None:
+def doctor(
+    fix: Annotated[bool, typer.Option("--fix", help="Remove files and rows that nothing refers to.")] = False,
+    as_json: Json = False,
+) -> None:
     """Look for leftovers and contradictions between rows, originals and index files. Exit 1 on any."""
-    from api.cli.data.doctor import examine
+    from api.cli.data.doctor import FIX, examine, mend
 
     settings = get_settings()
+    mended: list[Finding] = []
     with made_database(settings) as db:
         findings = examine(settings, db)
+        if fix and any(f.mend == FIX for f in findings):
+            mended = [f for f in findings if f.mend == FIX]
+            mend(settings, db)
+            findings = examine(settings, db)
+            mended = [f for f in mended if f.check not in {left.check for left in findings}]
     if as_json:
-        emit({"ok": not findings, "findings": [f.as_dict() for f in findings]})
-    elif not findings:
+        told = {"findings": [f.as_dict() for f in findings], "mended": [f.as_dict() for f in mended]}
+        emit({"ok": not findings, **told})
+        if findings:
+            raise typer.Exit(1)
+        return
+    for finding in mended:
+        print(f"removed: {finding.detail}")
+    if not findings:
         print("nothing is wrong")
     else:
         for finding in findings:

@@ -1,10 +1,12 @@
 """The checks of `geo doctor`: contradictions that no single part of the system can see.
 
-Each check reads and changes nothing; each finding names the command that mends it.
+Each check reads and changes nothing; each finding names the command that mends it. `mend` removes what
+nothing refers to.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -13,22 +15,22 @@ from typing import Any
 from sqlalchemy import exists, func, or_, select
 from sqlalchemy.orm import Session
 
+from api.cli.data import traces
 from core.db import Database, utcnow
 from core.models import (
-    ClaimRow,
     DocumentRow,
     DocumentVersionRow,
     IndexLogRow,
     JobRow,
     LeaseRow,
-    MentionRow,
     PassageRow,
     PassageVectorRow,
 )
 from core.settings import Settings
 from core.types import DocumentStatus, JobStatus
-from ingest.blobs import BlobStore
+from ingest.service import STALE_STAGING_S, BlobStore, delete_unreferenced_blobs
 
+FIX = "geo doctor --fix"
 _SHOWN = 5
 _OPEN = (JobStatus.WAITING.value, JobStatus.RUNNING.value)
 
@@ -60,6 +62,20 @@ def examine(settings: Settings, db: Database) -> list[Finding]:
         found = [finding for check in _ROW_CHECKS if (finding := check(session)) is not None]
         found += _blobs(session, BlobStore.of(settings))
     return found + _index(settings, db)
+
+
+def mend(settings: Settings, db: Database) -> None:
+    """Remove what can be removed without asking: files and rows that nothing refers to.
+
+    Uploads and deletes may go on meanwhile.
+    """
+    store = BlobStore.of(settings)
+    with db.write() as session:
+        traces.remove_traces(session)
+        traces.remove_superseded(session)
+    with db.write() as session:
+        delete_unreferenced_blobs(session, store)
+    store.delete_stale_staging(STALE_STAGING_S, time.time())
 
 
 def _some(ids: list[Any]) -> str:
@@ -144,39 +160,36 @@ def _stuck_leases(session: Session) -> Finding | None:
 
 def _traces_of_deleted(session: Session) -> Finding | None:
     """Rows that speak of a document which is not there any more."""
-    gone = {
-        "mentions": select(func.count()).where(
-            ~exists().where(DocumentRow.id == MentionRow.document_id)
-        ).select_from(MentionRow),
-        "passages": select(func.count()).where(
-            ~exists().where(DocumentRow.id == PassageRow.document_id)
-        ).select_from(PassageRow),
-    }  # fmt: skip
-    counts = {name: int(session.scalar(query) or 0) for name, query in gone.items()}
-    counts["claims"] = len(_quoting_claims(session))
-    counts = {name: count for name, count in counts.items() if count}
+    return _leftovers(
+        "traces_of_deleted", "left behind by deleted documents", traces.traces_of_deleted(session)
+    )
+
+
+def _superseded(session: Session) -> Finding | None:
+    return _leftovers("versions_left_over", "of versions that nobody serves", traces.superseded(session))
+
+
+def _leftovers(check: str, meaning: str, counts: dict[str, int]) -> Finding | None:
     if not counts:
         return None
-    told = ", ".join(f"{count} {name}" for name, count in counts.items())
-    return Finding(
-        "traces_of_deleted", sum(counts.values()), f"left behind by deleted documents: {told}",
-        "geo backup FIRST.tar.gz, then report it: a delete must not leave these",
-    )  # fmt: skip
+    told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    return Finding(check, sum(counts.values()), f"{meaning}: {told}", FIX)
 
 
-def _quoting_claims(session: Session) -> list[str]:
-    """Queries with a claim that still shows the text of a deleted document."""
-    known = set(session.scalars(select(DocumentRow.id)))
-    quoting: set[str] = set()
-    rows = session.execute(
-        select(ClaimRow.query_id, ClaimRow.citations)
-        .where(ClaimRow.erased.is_(False))
-        .execution_options(yield_per=500)
+def _jobs_of_gone(session: Session) -> Finding | None:
+    ids = list(
+        session.scalars(
+            select(JobRow.id).where(
+                JobRow.subject_kind == "document",
+                JobRow.status.in_(_OPEN),
+                ~exists().where(DocumentRow.id == JobRow.subject_id),
+            )
+        )
     )
-    for query_id, citations in rows:
-        if any(c.get("document_id") not in known for c in citations):
-            quoting.add(query_id)
-    return sorted(quoting)
+    if not ids:
+        return None
+    told = f"open jobs of documents that are not there any more: {_some(ids)}"
+    return Finding("jobs_of_deleted", len(ids), told, "geo up (they end as soon as a worker takes them)")
 
 
 def _log_of_deleted(session: Session) -> Finding | None:
@@ -204,12 +217,11 @@ def _blobs(session: Session, store: BlobStore) -> list[Finding]:
     stored = store.digests()
     found: list[Finding] = []
     if orphans := sorted(stored - wanted):
-        paths = " ".join(str(store.path(d)) for d in orphans[:_SHOWN])
-        found.append(
-            Finding(
-                "blobs_unreferenced", len(orphans), "originals that no document version names", f"rm {paths}"
-            )
-        )
+        told = f"originals that no document version names: {_some(orphans)}"
+        found.append(Finding("blobs_unreferenced", len(orphans), told, FIX))
+    if stale := store.stale_staging(STALE_STAGING_S, time.time()):
+        told = f"files of uploads that never ended: {_some([p.name for p in stale])}"
+        found.append(Finding("staging_left_over", len(stale), told, FIX))
     if lost := sorted(wanted - stored):
         found.append(
             Finding(
@@ -241,9 +253,13 @@ def _index(settings: Settings, db: Database) -> list[Finding]:
             len(seen.leftover),
             f"ids in the vector index without a live passage: {_some(list(seen.leftover))}",
         ),
-        "lexical_count": (
-            abs(seen.lexical_surplus),
-            f"the lexical index holds {seen.lexical_surplus:+d} passages against the live ones",
+        "words_not_indexed": (
+            len(seen.lexical_unlisted),
+            f"live passages that the lexical route cannot return: {_some(list(seen.lexical_unlisted))}",
+        ),
+        "words_left_over": (
+            len(seen.lexical_leftover),
+            f"ids in the lexical index without a live passage: {_some(list(seen.lexical_leftover))}",
         ),
     }
     return [
@@ -259,5 +275,7 @@ _ROW_CHECKS: tuple[Callable[[Session], Finding | None], ...] = (
     _stuck_jobs,
     _stuck_leases,
     _traces_of_deleted,
+    _superseded,
+    _jobs_of_gone,
     _log_of_deleted,
 )
