@@ -78,6 +78,7 @@ def _classes() -> Kinds:
 
 
 _CLASS = _classes()
+_LETTER = np.array([code < 0x250 and chr(code).isalpha() for code in range(0x10000)], np.bool_)
 _BOLD_NAMES = (b"bold", b"black", b"heavy", b"semibd", b"demi", b"-bd", b"cmbx", b"sfbx", b"-medi")
 _MONO_NAMES = (b"mono", b"courier", b"consol", b"typewriter", b"cmtt", b"menlo", b"sourcecode")
 
@@ -129,7 +130,7 @@ def read_chars(text_page: Any, frame: Frame) -> Chars | None:
     handle = ctypes.cast(text_page.raw, ctypes.c_void_p)
     code = _codes(handle, count)
     kind = _CLASS[np.minimum(code, 0xFFFF)]
-    boxes = _char_boxes(handle, count)
+    boxes = _char_boxes(handle, code, kind)
     style_of, styles = _styles(handle, code, kind, boxes, frame)
     _settle(handle, code, kind)
     return Chars(code, kind, frame.shown(boxes), style_of, styles)
@@ -157,13 +158,50 @@ def _codes(handle: Any, count: int) -> Codes:
     return code
 
 
-def _char_boxes(handle: Any, count: int) -> Floats:
-    boxes: Floats = np.empty((count, 4), np.float32)
-    for start in range(0, count, _CHUNK):
-        size = min(_CHUNK, count - start)
-        _box_view[:size] = 0
-        deque(map(_loose_box, repeat(handle), range(start, start + size), _box_refs), maxlen=0)
-        boxes[start : start + size] = _box_view[:size]
+def _char_boxes(handle: Any, code: Codes, kind: Kinds) -> Floats:
+    """Boxes of all characters; the letters inside a Latin word share the room between its ends.
+
+    A gap or a change of size is always next to a space or to something that is no letter, so the ends of
+    words say as much about the layout as all of their letters, in 0.4 of the calls.
+    """
+    letter = _LETTER[np.minimum(code, 0xFFFF)]
+    inner = letter.copy()
+    inner[1:] &= letter[:-1]
+    inner[:-1] &= letter[1:]
+    inner[[0, -1]] = False
+    asked = ~inner & (kind != SPACE) & (kind != LINE_END)
+    at = np.flatnonzero(asked)
+    if not at.size:
+        return np.zeros((len(code), 4), np.float32)
+    known = _boxes_at(handle, at)
+    before = np.maximum(np.cumsum(asked) - 1, 0)  # the last known one at or before each character
+    if _turns_inside(known, at, inner):
+        return _boxes_at(handle, np.arange(len(code)))
+    boxes = known[before]
+    inside = np.flatnonzero(inner)
+    last = before[inside]
+    begin = known[last, 2]
+    step = (known[last + 1, 0] - begin) / (at[last + 1] - at[last] - 1)
+    boxes[inside, 0] = begin + step * (inside - at[last] - 1)
+    boxes[inside, 2] = begin + step * (inside - at[last])
+    return boxes
+
+
+def _turns_inside(known: Floats, at: Indices, inner: NDArray[np.bool_]) -> bool:
+    """Whether the two ends of a word stand on different levels: its letters do not run from left to right."""
+    words = np.flatnonzero(inner[np.minimum(at + 1, inner.size - 1)])
+    words = words[words + 1 < at.size]
+    return bool((np.abs(known[words + 1, 1] - known[words, 1]) > 1).any())
+
+
+def _boxes_at(handle: Any, at: Indices) -> Floats:
+    """Boxes of the characters `at`: left, top, right, bottom in the page's own coordinates."""
+    boxes: Floats = np.empty((at.size, 4), np.float32)
+    for start in range(0, at.size, _CHUNK):
+        part = at[start : start + _CHUNK]
+        _box_view[: part.size] = 0
+        deque(map(_loose_box, repeat(handle), part.tolist(), _box_refs), maxlen=0)
+        boxes[start : start + part.size] = _box_view[: part.size]
     return boxes
 
 
