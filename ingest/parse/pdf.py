@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from core.errors import DocumentRejected
+from ingest.parse.members import Parts, display_name
 from ingest.parse.model import ParsedDocument, ParseOptions, ParseWarning
 from ingest.parse.pdf_blocks import blocks_of_lines
-from ingest.parse.pdf_document import information, open_pdf, outline, properties, read_pages
+from ingest.parse.pdf_document import (
+    attachments,
+    information,
+    open_or_repair,
+    outline,
+    properties,
+    read_pages,
+)
 from ingest.parse.pdf_furniture import without_furniture
 from ingest.parse.pdf_layout import lines_of_page
 from ingest.parse.pdf_recognise import UNREADABLE_SHARE, PageReader, has_picture, lacks_text, page_reader
@@ -27,23 +35,38 @@ def parse_pdf(content: bytes, options: ParseOptions, media_type: str = PDF) -> P
     Raises:
         DocumentRejected: `encrypted`, `corrupt`, `too_big`, or `no_text` when OCR would be needed.
     """
-    document = open_pdf(content)
+    document, mended = open_or_repair(content)
     try:
         recognise = page_reader(options, len(document))
         pages, lost = _read(document, options, recognise)
         info, levels, count = information(document), outline(document), len(document)
+        attached = attachments(document)
     finally:
         document.close()
     recogniser = recognise.recogniser if recognise is not None else Recogniser(0)
-    _require_text(pages, options, recogniser)
+    if not attached:
+        _require_text(pages, options, recogniser, mended)
     lines = without_furniture([lines_of_page(page) for page in pages], pages)
+    parts = Parts(options)
+    parts.add(blocks_as_shown(blocks_of_lines(lines, levels), recogniser.turns))
+    for name, file in attached:
+        parts.attach(file, name)
+    if not parts.blocks:
+        _require_text(pages, options, recogniser, mended)
+    told = [*recogniser.warnings(), *_warnings(pages, lost, recogniser), *_more(mended, attached)]
+    told += parts.warnings
     return ParsedDocument(
         media_type=media_type,
-        blocks=blocks_as_shown(blocks_of_lines(lines, levels), recogniser.turns),
+        blocks=tuple(parts.blocks),
         title=info.get("Title", ""),
         pages=count,
-        warnings=(*recogniser.warnings(), *_warnings(pages, lost, recogniser)),
-        partial=bool(lost) or recogniser.partial,
+        warnings=(
+            *recogniser.warnings(),
+            *_warnings(pages, lost, recogniser),
+            *_more(mended, attached),
+            *parts.warnings,
+        ),
+        partial=bool(lost) or mended or recogniser.partial or parts.partial,
         properties=properties(info),
     )
 
@@ -71,10 +94,14 @@ def _read(
     return pages, lost
 
 
-def _require_text(pages: list[PageText], options: ParseOptions, recogniser: Recogniser) -> None:
+def _require_text(pages: list[PageText], options: ParseOptions, recogniser: Recogniser, mended: bool) -> None:
     chars = sum(p.chars for p in pages)
     unmapped = sum(p.unmapped for p in pages)
     if chars == 0 or unmapped > UNREADABLE_SHARE * (chars + unmapped):
+        if mended:
+            raise DocumentRejected(
+                "corrupt", "The PDF breaks off before its text; upload a complete copy of it."
+            )
         what = "has no text layer" if unmapped == 0 else "has fonts whose letters cannot be read"
         reason = why_not(options)
         if reason is None and recogniser.turns:
@@ -104,4 +131,15 @@ def _warnings(pages: list[PageText], lost: list[int], recogniser: Recogniser) ->
         found.append(
             ParseWarning("hidden_text", f"{count} characters that people cannot see were left out.", hidden)
         )
+    return found
+
+
+def _more(mended: bool, attached: list[tuple[str, bytes]]) -> list[ParseWarning]:
+    found: list[ParseWarning] = []
+    if mended:
+        found.append(ParseWarning("file_damaged", "The file breaks off; what is left of it was read."))
+    if attached:
+        names = ", ".join(display_name(name) for name, _ in attached[:5])
+        more = f" and {len(attached) - 5} more" if len(attached) > 5 else ""
+        found.append(ParseWarning("has_attachments", f"Files are attached: {names}{more}."))
     return found

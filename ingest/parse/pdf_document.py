@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pypdfium2
@@ -11,9 +12,11 @@ import pypdfium2.raw as pdfium
 
 from core.errors import DocumentRejected
 from ingest.parse.model import ParseOptions
+from ingest.parse.pdf_annotations import written_on
 from ingest.parse.pdf_chars import plain_text, read_chars
 from ingest.parse.pdf_frame import Frame
 from ingest.parse.pdf_hidden import hidden_chars
+from ingest.parse.pdf_repair import repaired
 from ingest.parse.pdf_rules import drawn_on
 from ingest.parse.pdf_words import PageText, page_text
 
@@ -30,15 +33,33 @@ def open_pdf(content: bytes) -> Any:
     """
     try:
         document = pypdfium2.PdfDocument(content)
-        if len(document) == 0:
-            raise DocumentRejected("corrupt", "The PDF has no pages; upload a complete copy of it.")
     except pypdfium2.PdfiumError as error:
         if getattr(error, "err_code", None) in (pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY):
             raise DocumentRejected("encrypted", "The PDF needs a password; upload it without one.") from error
         raise DocumentRejected(
             "corrupt", "The PDF is damaged and could not be opened; upload a complete copy of it."
         ) from error
+    if len(document) == 0:
+        document.close()
+        raise DocumentRejected("corrupt", "The PDF has no pages; upload a complete copy of it.")
+    if document.get_formtype() != pdfium.FORMTYPE_NONE:
+        document.init_forms()  # reads the values of fields; this build of pdfium runs no scripts
     return document
+
+
+def open_or_repair(content: bytes) -> tuple[Any, bool]:
+    """Open a document; if that fails, what is left of it. True when it had to be repaired.
+
+    Raises:
+        DocumentRejected: `encrypted` or `corrupt`.
+    """
+    try:
+        return open_pdf(content), False
+    except DocumentRejected as error:
+        mended = repaired(content) if error.code == "corrupt" else None
+        if mended is None:
+            raise
+        return open_pdf(mended), True
 
 
 def read_pages(document: Any, options: ParseOptions) -> Iterator[tuple[Any, PageText] | None]:
@@ -51,20 +72,26 @@ def read_pages(document: Any, options: ParseOptions) -> Iterator[tuple[Any, Page
             yield None
             continue
         try:
-            yield page, _read(page, text_page, index + 1, options)
+            yield page, _read(document, page, text_page, index + 1, options)
         finally:
             text_page.close()
             page.close()
 
 
-def _read(page: Any, text_page: Any, number: int, options: ParseOptions) -> PageText:
+def _read(document: Any, page: Any, text_page: Any, number: int, options: ParseOptions) -> PageText:
     frame = Frame.of(page)
     chars = read_chars(text_page, frame)
     if chars is None:
-        return PageText(number, frame.width, frame.height, [], 0)
-    drawn = drawn_on(page, frame)
-    hidden = None if options.keep_hidden else hidden_chars(chars, frame, drawn.images, page)
-    return page_text(chars, frame, number, hidden, drawn.rules)
+        text = PageText(number, frame.width, frame.height, [], 0)
+    else:
+        drawn = drawn_on(page, frame)
+        hidden = None if options.keep_hidden else hidden_chars(chars, frame, drawn.images, page)
+        text = page_text(chars, frame, number, hidden, drawn.rules)
+    if text.turn == 0:
+        written = written_on(page, frame, document.formenv)
+        text.pieces.extend(written)
+        text.chars += sum(len(piece.text) for piece in written)
+    return text
 
 
 def pages_as_text(content: bytes) -> list[str]:
@@ -140,11 +167,14 @@ def outline(document: Any) -> dict[str, int]:
     return levels
 
 
-def attachments(document: Any) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each file attached to the document."""
+def attachments(document: Any) -> list[tuple[str, bytes]]:
+    """Name and content of each file attached to the document; no content where it cannot be read."""
+    found: list[tuple[str, bytes]] = []
     for index in range(document.count_attachments()):
-        try:
+        name, content = "", b""
+        with suppress(pypdfium2.PdfiumError, UnicodeDecodeError):
             attachment = document.get_attachment(index)
-            yield attachment.get_name(), bytes(attachment.get_data())
-        except (pypdfium2.PdfiumError, UnicodeDecodeError):
-            yield "", b""
+            name = str(attachment.get_name())
+            content = bytes(attachment.get_data())
+        found.append((name, content))
+    return found

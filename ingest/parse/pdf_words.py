@@ -16,6 +16,9 @@ _SPACE_GAP = 0.24  # in font sizes: a gap without a space character that reads a
 _CJK_SPACE_GAP = 0.6  # between ideographs: less is letter-spacing of a justified line
 _RAISED_HEIGHT = 0.86  # a superscript is at most so high as its neighbour
 
+_NOISE_SHARE = 0.5
+_MIN_JUDGED = 60  # characters: a short page may be a formula
+
 Flags = NDArray[np.bool_]
 
 
@@ -103,6 +106,9 @@ def page_text(
     page.chars = visible.size - page.unmapped
     if not visible.size:
         return page
+    if _is_noise(chars.code[visible]):
+        page.unmapped, page.chars = visible.size, 0
+        return page
     turns = _turns(chars, visible)
     groups = [(int(turn), visible[turns == turn]) for turn in np.unique(turns)]
     groups.sort(key=lambda group: -group[1].size)
@@ -113,6 +119,24 @@ def page_text(
         else:
             page.others.append(Turned(turn, pieces))
     return page
+
+
+def _is_noise(code: Codes) -> bool:
+    """Whether a page reads like `"#$!%&'`: its font came without the way from its glyphs to letters."""
+    kind = _SIGN[np.minimum(code, 0xFFFF)]
+    letters, signs = int((kind == 0).sum()), int((kind == 1).sum())
+    return letters + signs >= _MIN_JUDGED and signs > _NOISE_SHARE * (letters + signs)
+
+
+def _sign_table() -> NDArray[np.uint8]:
+    """0 for letters and digits, 1 for signs, 2 for signs that rules and leaders are made of."""
+    table = np.array([0 if chr(code).isalnum() else 1 for code in range(0x10000)], np.uint8)
+    table[[ord(c) for c in "._-=*~·•…—–─━|\u00ad\ufffd"]] = 2
+    table[0xE000:0xF900] = 1  # private use
+    return table
+
+
+_SIGN = _sign_table()
 
 
 def _turns(chars: Chars, visible: Indices) -> Indices:
