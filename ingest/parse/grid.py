@@ -144,7 +144,8 @@ _YEAR = regex.compile(r"(?:19|20)\d\d\s?(?:年|年度|A|E|F)?")
 def _names_columns(row: Row, *, gaps: bool = False) -> bool:
     filled = [c.text.strip() for c in row.cells if c.text.strip()]
     covered = sum(c.width for c in row.cells if c.text.strip())
-    width = max((c.column + c.width for c in row.cells), default=0)
+    edges = [(c.column, c.column + c.width) for c in row.cells]
+    width = max(right for _, right in edges) - min(left for left, _ in edges) if edges else 0
     named = len(filled) > 1 or covered > len(filled)
     enough = gaps or covered >= _NAMED_SHARE * width
     if not named or not enough or max(map(len, filled)) > _MAX_NAME:

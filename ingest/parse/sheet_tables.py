@@ -41,8 +41,8 @@ def sheet_blocks(sheet: Sheet, first_table: int) -> list[Block]:
     if not rows:
         return []
     blocks = [Block(BlockKind.HEADING, (Fragment(sheet.name, ""),), level=1, member=sheet.name)]
-    number = first_table
-    named: tuple[int, ...] = ()  # columns of the last table, when they have names
+    number = first_table - 1
+    named: dict[tuple[int, ...], int] = {}  # columns with names → table, of the band above
     last_row = 0
     pending: list[Row] = []
     for band in _bands(rows, sheet.skipped):
@@ -51,19 +51,21 @@ def sheet_blocks(sheet: Sheet, first_table: int) -> list[Block]:
         if not body:
             continue
         blocks.extend(_title_blocks(pending, sheet.name))
-        near = not pending and body[0].place <= last_row + 2
-        pending = []
+        above = named if not pending and body[0].place <= last_row + 2 else {}
+        pending, named = [], {}
         last_row = body[-1].place
         for part in _side_by_side(body):
             columns = _columns(part)
             depth = header_rows(part)
             # One empty row inside a table parts nothing: the rows go on under the same names.
-            goes_on = near and not depth and set(columns) <= set(named)
-            if not goes_on:
+            under = None if depth else next((n for n in above if set(columns) <= set(n)), None)
+            if under is None:
                 number += 1
-                named = columns if depth else ()
-            compact = _compact(part, named if goes_on else columns)
-            blocks.extend(table_blocks(compact, number - 1, member=sheet.name, by_line=True, header=depth))
+            table = number if under is None else above[under]
+            if depth or under:
+                named[under or columns] = table
+            compact = _compact(part, under or columns)
+            blocks.extend(table_blocks(compact, table, member=sheet.name, by_line=True, header=depth))
     blocks.extend(_paragraph(row, sheet.name) for row in pending)
     return blocks
 
