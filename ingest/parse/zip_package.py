@@ -73,7 +73,7 @@ class ZipPackage:
             raise DocumentRejected(
                 "too_big", f"The file has {len(listed):,} members; the cap is {limits.max_members:,}."
             )
-        self._members = {_key(m.filename): m for m in listed if not m.is_dir()}
+        self._members = {_key(m.filename): m for m in listed if m.filename and not m.is_dir()}
         declared = sum(m.file_size for m in self._members.values())
         if declared > limits.max_inflated_bytes:
             raise self._bomb(declared)

@@ -190,6 +190,11 @@ def test_a_package_document_that_is_not_well_formed_is_read_as_far_as_it_goes():
     assert [b.text for b in parsed.blocks] == ["One."]
 
 
+def test_a_member_without_a_name_does_no_harm():
+    content = epub({"c1": chapter("<p>One.</p>")}, z="x").replace(b"z", b"\0")
+    assert read(content, "book.epub").text == "One."
+
+
 ENCRYPTED = (
     '<encryption xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><EncryptedData>'
     '<EncryptionMethod Algorithm="{algorithm}"/><CipherData><CipherReference URI="OEBPS/{uri}"/></CipherData>'
