@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from itertools import islice
 
 _OBJECT = re.compile(rb"(?:^|[\r\n\s])(\d{1,7})\s+(\d{1,5})\s+obj\b")
 _CATALOG = re.compile(rb"/Type\s*/Catalog\b")
@@ -26,15 +27,16 @@ def repaired(content: bytes) -> bytes | None:
     if not content.lstrip()[:5].startswith(b"%PDF") or _ENCRYPTED.search(content):
         return None
     objects = _objects(content)
+    if not objects:
+        return None
     unpacked = _unpacked(content, objects)
     bodies = [(number, content[start:end]) for number, start, end in objects] + unpacked
     catalogs = [number for number, body in bodies if _CATALOG.search(body[:2000])]
     pages = list(dict.fromkeys(number for number, body in bodies if _PAGE.search(body[:4000])))
     if not pages:
         return None
-    added = [_closed(bodies[-1 - len(unpacked)][1])] + [
-        b"%d 0 obj\n%s\nendobj\n" % (number, body) for number, body in unpacked
-    ]
+    added = [_closed(bodies[len(objects) - 1][1])]
+    added += [b"%d 0 obj\n%s\nendobj\n" % (number, body) for number, body in unpacked]
     top = max(number for number, _ in bodies) + 1
     root = catalogs[-1] if catalogs else top
     if not catalogs:
@@ -58,11 +60,9 @@ def _closed(last: bytes) -> bytes:
 
 def _objects(content: bytes) -> list[tuple[int, int, int]]:
     """Number, start and end of each object body; the end is where the next one begins."""
-    found = [(int(match[1]), match.end(), match.start()) for match in _OBJECT.finditer(content)][
-        :_MAX_OBJECTS
-    ]
-    ends = [at for _, _, at in found[1:]] + [len(content)]
-    return [(number, start, end) for (number, start, _), end in zip(found, ends, strict=True)]
+    found = list(islice(_OBJECT.finditer(content), _MAX_OBJECTS))
+    ends = [*(match.start() for match in found), len(content)][1:]
+    return [(int(match[1]), match.end(), end) for match, end in zip(found, ends, strict=True)]
 
 
 def _unpacked(content: bytes, objects: list[tuple[int, int, int]]) -> list[tuple[int, bytes]]:

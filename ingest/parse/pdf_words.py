@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,8 +130,8 @@ def _is_noise(code: Codes) -> bool:
 
 
 def _sign_table() -> NDArray[np.uint8]:
-    """0 for letters and digits, 1 for signs, 2 for signs that rules and leaders are made of."""
-    table = np.array([0 if chr(code).isalnum() else 1 for code in range(0x10000)], np.uint8)
+    """0 for letters, their marks and digits, 1 for signs, 2 for signs that rules and leaders are made of."""
+    table = np.array([0 if category(chr(code))[0] in "LNM" else 1 for code in range(0x10000)], np.uint8)
     table[[ord(c) for c in "._-=*~·•…—–─━|\u00ad\ufffd"]] = 2
     table[0xE000:0xF900] = 1  # private use
     return table
