@@ -8,6 +8,7 @@ non-characters. Lone surrogates become U+FFFD.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import regex
@@ -75,7 +76,7 @@ def clean_with_runs(text: str) -> tuple[str, list[Run]]:
     joined, runs = _replaced(text, _ODD)
     if "  " in joined:  # a mark removed between two spaces left them side by side
         joined, runs = _single_spaces(joined, runs)
-    return _stripped(joined, runs)
+    return _stripped(*_composed(joined, runs))
 
 
 def clean_code_with_runs(text: str) -> tuple[str, list[Run]]:
@@ -87,7 +88,7 @@ def clean_code_with_runs(text: str) -> tuple[str, list[Run]]:
     joined, runs = _replaced(text, _ODD_IN_CODE)
     while joined.endswith(" "):
         joined, runs = joined[:-1], _cut(runs, head=False)
-    return joined, runs
+    return _composed(joined, runs)
 
 
 def _replaced(text: str, odd: regex.Pattern[str]) -> tuple[str, list[Run]]:
@@ -132,6 +133,34 @@ def _plain(text: str, start: int, end: int, out: list[str], runs: list[Run]) -> 
         new = unicodedata.normalize("NFC", cluster.group())
         out.append(new)
         runs.append(Run(len(new), start + cluster.start(), cluster.end() - cluster.start()))
+
+
+def _composed(text: str, runs: list[Run]) -> tuple[str, list[Run]]:
+    """Compose what stood apart in the source: a mark after a ligature, or after something removed."""
+    if unicodedata.is_normalized("NFC", text):
+        return text, runs
+    places = [place for run in runs for place in _places(run)]
+    out: list[str] = []
+    new_runs: list[Run] = []
+    for cluster in _CLUSTER.finditer(text):
+        composed = unicodedata.normalize("NFC", cluster.group())
+        start, end = places[cluster.start()][0], places[cluster.end() - 1][1]
+        out.append(composed)
+        last = new_runs[-1] if new_runs else None
+        if last is not None and start < last.source_start + last.source_length:  # parts of one character
+            low = last.source_start
+            new_runs[-1] = Run(last.length + len(composed), low, max(end - low, last.source_length))
+        else:
+            new_runs.append(Run(len(composed), start, end - start))
+    return "".join(out), new_runs
+
+
+def _places(run: Run) -> Iterator[tuple[int, int]]:
+    """Source range of each of the run's characters."""
+    for n in range(run.length):
+        at = run.source_start + n
+        whole = (run.source_start, run.source_start + run.source_length)
+        yield (at, at + 1) if run.length == run.source_length else whole
 
 
 def _single_spaces(text: str, runs: list[Run]) -> tuple[str, list[Run]]:

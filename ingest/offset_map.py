@@ -164,15 +164,10 @@ def _segment(row: tuple[int, ...], boxes: list[Box], members: list[str]) -> Segm
 
 
 def _place(group: list[Segment], span: Span) -> SourcePlace:
-    first, last = group[0], group[-1]
-    start = end = None
-    if first.source_start is not None and last.source_start is not None:
-        start, end = first.source_start, last.source_start + last.source_length
-        if first.length == first.source_length:
-            start += min(max(span.start - first.start, 0), first.length)
-        if last.length == last.source_length:
-            end = last.source_start + min(max(span.end - last.start, 0), last.length)
-        end = max(start, end)
+    """From the first character whose place is known to the last: labels that we put in have none."""
+    known = [s for s in group if s.source_start is not None]
+    first = known[0] if known else group[0]
+    start, end = _characters(known, span)
     boxes = tuple(dict.fromkeys(s.box for s in group if s.box is not None))
     lines = [s.line for s in group if s.line is not None]
     paragraphs = [s.paragraph for s in group if s.paragraph is not None]
@@ -187,3 +182,15 @@ def _place(group: list[Segment], span: Span) -> SourcePlace:
         last_line=max(lines, default=None),
         last_paragraph=max(paragraphs, default=None),
     )
+
+
+def _characters(known: list[Segment], span: Span) -> tuple[int | None, int | None]:
+    if not known:
+        return None, None
+    first, last = known[0], known[-1]
+    start, end = first.source_start or 0, (last.source_start or 0) + last.source_length
+    if first.length == first.source_length:
+        start += min(max(span.start - first.start, 0), first.length)
+    if last.length == last.source_length:
+        end = (last.source_start or 0) + min(max(span.end - last.start, 0), last.length)
+    return start, max(start, end)

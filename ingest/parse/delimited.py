@@ -142,18 +142,24 @@ def _dialect(sample: str, preferred: str, *, fixed: bool) -> _Dialect:
 
 
 def _evenness(sample: str, dialect: _Dialect) -> tuple[float, int]:
-    """Share of rows that have the usual number of cells, and that number; 0 where nothing is cut."""
+    """Share of rows that have the usual number of cells, and that number; 0 where nothing is cut.
+
+    Quotes that are left inside cells speak against a delimiter: it cut where another one was meant.
+    """
     counts: list[int] = []
+    quoted = 0
     try:
         for record in dialect.reader(iter(sample.splitlines(keepends=True))):
             if any(cell.strip() for cell in record):
                 counts.append(len(record))
+                quoted += any(dialect.quote in cell for cell in record)
             if len(counts) >= _SAMPLE_ROWS:
                 break
     except csv.Error:
         return 0.0, 0
     usual = max(set(counts), key=lambda n: (counts.count(n), n)) if counts else 1
-    return (round(counts.count(usual) / len(counts), 1), usual) if usual > 1 else (0.0, 0)
+    share = (counts.count(usual) - quoted) / max(1, len(counts))
+    return (round(share, 1), usual) if usual > 1 else (0.0, 0)
 
 
 # -- the table ---------------------------------------------------------------------------------
