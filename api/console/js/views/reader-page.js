@@ -58,6 +58,7 @@ export function pageView(path, document_, version) {
 
   function drawBar() {
     const turn = (by) => () => show(page + by);
+    bar.hidden = document_.pages < 2;
     replace(
       bar,
       button("‹", turn(-1), { kind: "icon", "aria-label": t("reader.pageBefore"), disabled: page <= 1, "data-key": "page-before" }),
@@ -73,7 +74,7 @@ export function pageView(path, document_, version) {
       marked[kind].filter((p) => p.page === page).flatMap((p) => p.boxes.map((box) => drawBox(box, kind, width, height))),
     );
     replace(sheet, canvas, boxes);
-    (sheet.querySelector(".place-box.quote") ?? sheet.querySelector(".place-box"))?.scrollIntoView({ block: "center" });
+    (sheet.querySelector(".place-box.of-quote") ?? sheet.querySelector(".place-box"))?.scrollIntoView({ block: "center" });
   }
 
   return {
@@ -100,7 +101,7 @@ export function pageView(path, document_, version) {
 
 /** Shares of the sheet, so that the box stays in place at any width. Set by script: the page's policy allows no style attribute. */
 function drawBox({ x0, top, x1, bottom }, kind, width, height) {
-  const node = h("div", { class: `place-box ${kind}` });
+  const node = h("div", { class: `place-box of-${kind}` });
   const share = (value, whole) => `${((100 * value) / whole).toFixed(3)}%`;
   Object.assign(node.style, { left: share(x0, width), top: share(top, height), width: share(x1 - x0, width), height: share(bottom - top, height) });
   return node;

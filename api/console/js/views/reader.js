@@ -80,7 +80,7 @@ function show(box, target, opened) {
     const hit = present.found.quote || present.found.passage;
     replace(
       tools,
-      hit ? button(t("reader.jump"), () => (view === "passages" ? open("text") : jump(stage)), { kind: "small" }) : null,
+      hit ? button(t(present.chosen.ordinal === undefined ? "reader.jump" : "reader.jumpPassage"), () => (view === "passages" ? open("text") : jump(stage)), { kind: "small" }) : null,
       button(t("reader.download"), (event) => guarded(event, source), { kind: "small" }),
     );
     replace(stage, { text: present.text, passages: passages.node, page: pages?.node }[view]);
@@ -121,7 +121,8 @@ async function places(path, content, { quote, passage }) {
 }
 
 function where(chosen, found, same, spots) {
-  let words = chosen.quote ? t("reader.cited") : t("reader.citedPassage");
+  const listed = chosen.ordinal !== undefined;
+  let words = chosen.quote ? t("reader.cited") : t(listed ? "reader.shown" : "reader.citedPassage");
   const hit = found.quote || found.passage;
   if (!same) words = hit ? t("reader.moved") : t("reader.lost");
   const exact = h("span", { class: "source-place" });
@@ -132,14 +133,14 @@ function where(chosen, found, same, spots) {
   return h(
     "div",
     { class: `callout ${same ? "" : "warn"}` },
-    h("p", { class: "callout-title" }, chosen.ordinal === undefined ? t("reader.quote") : t("reader.passage", { n: chosen.ordinal + 1 }), chosen.marker ? ` [${chosen.marker}]` : ""),
-    h("p", { class: "facts" }, place({ ...chosen, version: 0, page: 0 }, { withName: false }), exact),
+    h("p", { class: "callout-title" }, listed ? t("reader.passage", { n: chosen.ordinal + 1 }) : t("reader.quote"), chosen.marker ? ` [${chosen.marker}]` : ""),
+    h("p", { class: "facts" }, chosen.heading_path?.length ? place({ heading_path: chosen.heading_path }, { withName: false }) : null, exact),
     h("p", { class: "small" }, words),
   );
 }
 
 function jump(stage) {
-  const mark = stage.querySelector("mark, .place-box.quote") ?? stage.querySelector(".passage, .place-box");
+  const mark = stage.querySelector("mark, .place-box.of-quote") ?? stage.querySelector(".passage, .place-box");
   mark?.scrollIntoView({ block: "center" });
 }
 
