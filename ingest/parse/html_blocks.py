@@ -133,12 +133,9 @@ class _Walk:
     def _enter_inline(self, element: Any) -> None:
         if element.tag == "br":
             self._break()
-        elif element.tag == "wbr":
-            return
-        else:
-            if element.tag == "q":
-                self._add("“")
-            self._add(element.text)
+        elif element.tag == "q":
+            self._add("“")
+        self._add(element.text)
 
     def _begin_item(self, element: Any) -> None:
         level = max(0, len(self._lists) - 1) + (element.tag == "dd")

@@ -46,6 +46,7 @@ _STOCK_PHRASE = regex.compile(
     regex.IGNORECASE,
 )
 _STOCK_WEIGHT = 250
+_MAX_DECORATION = 500
 _HUMP = regex.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -135,9 +136,13 @@ def _is_announced(element: Any, page: PageText) -> bool:
 
 
 def drop_furniture(root: Any) -> None:
-    """Remove what its tag alone names as furniture. Changes `root`."""
+    """Remove what its tag alone names as furniture, and decoration. Changes `root`."""
     for element in list(root.iter("nav", "footer", "menu", "dialog", "header")):
         if element.tag != "header" or _is_page_header(element):
+            drop(element)
+    # Icons and second renderings; but an open dialog marks the whole page behind it in the same way.
+    for element in root.xpath("//*[@aria-hidden='true']"):
+        if sum(map(len, element.itertext())) <= _MAX_DECORATION:
             drop(element)
 
 

@@ -14,6 +14,7 @@ from ingest.parse.html_style import (
     Colour,
     Declarations,
     Rule,
+    background_of,
     colour_of,
     declarations_of,
     hides,
@@ -82,10 +83,11 @@ class _Styles:
         self._known: dict[Any, Declarations] = {}
         self._rules: dict[str, list[Rule]] = {}
         self._keys: set[str] = set()  # those under which a rule may hide something
+        backgrounds = {colour_of(background_of(rule.declarations)) for rule in rules}
         for rule in rules:
             key = _key_of(rule)
             self._rules.setdefault(key, []).append(rule)
-            if may_matter(rule.declarations):
+            if may_matter(rule.declarations, backgrounds):
                 self._keys.add(key)
 
     def candidates(self) -> Iterable[Any]:
@@ -147,9 +149,8 @@ class _Styles:
         """The colour behind the element's text; None when it cannot be known."""
         at = element
         while at is not None and at.tag != "html":
-            style = self._of(at)
-            value = style.get("background-color") or style.get("background")
-            if "background-image" in style or (value and ("url(" in value or "gradient" in value)):
+            value = background_of(self._of(at))
+            if "url(" in value or "gradient" in value:
                 return None
             if value and value not in ("none", "transparent", "inherit"):
                 return colour_of(value)

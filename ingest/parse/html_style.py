@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,11 +121,19 @@ def hides(style: Declarations) -> bool:
     return _is_off_page(style) or _is_cut_off(style)
 
 
-def may_matter(style: Declarations) -> bool:
-    """Whether the style can hide something: by itself, or as light or same-coloured text."""
+def background_of(style: Declarations) -> str:
+    """What the style paints behind its text; empty when it says nothing about it."""
+    if "background-image" in style:
+        return style["background-image"]
+    return style.get("background-color") or style.get("background") or ""
+
+
+def may_matter(style: Declarations, backgrounds: Container[Colour]) -> bool:
+    """Whether the style can hide something: by itself, or as text in one of the colours of `backgrounds`."""
     colour = colour_of(style.get("color"))
-    has_background = "background" in style or "background-color" in style
-    return (colour is not None and (has_background or min(colour) >= _LIGHT)) or hides(style)
+    if colour is not None and (min(colour) >= _LIGHT or colour in backgrounds or background_of(style)):
+        return True
+    return hides(style)
 
 
 def _is_off_page(style: Declarations) -> bool:
