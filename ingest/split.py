@@ -8,7 +8,8 @@ it and, last, the header row of the table that it continues.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 import regex
 
@@ -47,6 +48,7 @@ class _Unit:
     """The smallest piece that is not cut: a sentence, a table row, a line of code.
 
     `section` is (heading path, number of that heading, table): units of different sections never meet.
+    `paragraph` counts paragraphs of prose; lists, rows and code between two of them are one.
     """
 
     span: Span
@@ -54,6 +56,7 @@ class _Unit:
     section: tuple[tuple[str, ...], int, int | None]
     table_header: str | None
     is_header: bool
+    paragraph: int
 
 
 def encoder_text(heading_path: Sequence[str], text: str) -> str:
@@ -157,10 +160,16 @@ def _units(document: NormalizedDocument, count_tokens: TokenCounter) -> Iterator
             (Span(at + s.start, at + s.end), block, heading) for s in sentences(text[at : block.span.end])
         )
     counts = count_tokens([text[span.start : span.end] for span, _, _ in found])
+    paragraph, last = 0, None
     for (span, block, heading), tokens in zip(found, counts, strict=True):
         # +1: joined pieces may cost one token more than their sum (the line end between them)
         section = (block.heading_path, heading, block.table)
-        yield _Unit(span, tokens + 1, section, block.table_header, block.is_table_header)
+        if block is not last and (
+            block.kind is BlockKind.PARAGRAPH or last is None or last.kind is not block.kind
+        ):
+            paragraph += 1
+        last = block
+        yield _Unit(span, tokens + 1, section, block.table_header, block.is_table_header, paragraph)
 
 
 def _has_body(heading: TextBlock, following: TextBlock | None) -> bool:
@@ -192,7 +201,7 @@ def _fit(
                 cut.append(unit)
                 continue
             stuck = stuck and len(spans) == 1
-            cut.extend(_Unit(s, next(counts) + 1, unit.section, unit.table_header, False) for s in spans)
+            cut.extend(replace(unit, span=s, tokens=next(counts) + 1, is_header=False) for s in spans)
         units = cut
         if stuck:  # single clusters that no cut makes smaller
             return units
@@ -235,20 +244,27 @@ def _trimmed(text: str, spans: list[Span]) -> list[Span]:
 
 
 def _packed(units: list[_Unit], paths: _Paths, target: int, cap: int) -> list[list[_Unit]]:
+    """Fill passages up to the target with whole paragraphs; one that is larger is cut evenly."""
     groups: list[list[_Unit]] = []
     sizes: list[int] = []
-    for unit in units:
-        fixed = RESERVED_TOKENS + paths.of(unit)[1]
-        same = bool(groups) and groups[-1][0].section == unit.section
-        limit = target
-        if same and all(u.is_header for u in groups[-1]):
-            limit = cap  # a header row without a row under it says nothing
-        if same and sizes[-1] + unit.tokens <= limit:
-            groups[-1].append(unit)
-            sizes[-1] += unit.tokens
-            continue
-        groups.append([unit])
-        sizes.append(fixed + unit.tokens)
+    for _, together in groupby(units, key=lambda unit: (unit.section, unit.paragraph)):
+        paragraph = list(together)
+        fixed = RESERVED_TOKENS + paths.of(paragraph[0])[1]
+        total = sum(unit.tokens for unit in paragraph)
+        goes_on = bool(groups) and groups[-1][0].section == paragraph[0].section
+        if goes_on and sizes[-1] + total > target and sizes[-1] > target // 2:
+            goes_on = False  # full enough: the paragraph begins a passage of its own
+        parts = max(1, -(-total // max(1, target - fixed)))
+        limit = min(target, fixed + total // parts + total // (4 * parts)) if not goes_on else target
+        for unit in paragraph:
+            bound = cap if goes_on and all(u.is_header for u in groups[-1]) else limit
+            if goes_on and sizes[-1] + unit.tokens <= bound:
+                groups[-1].append(unit)
+                sizes[-1] += unit.tokens
+                continue
+            groups.append([unit])
+            sizes.append(RESERVED_TOKENS + paths.of(unit)[1] + unit.tokens)
+            goes_on = True
     return _without_small_tails(groups, sizes, paths, target, cap)
 
 

@@ -94,6 +94,9 @@ class InlineText:
         text = token.content
         written = token.markup if token.type == "text_special" else text
         start = self._find(written)
+        if start is None and "|" in written:  # a bar inside a cell is escaped before anything else is read
+            written = written.replace("|", "\\|")
+            start = self._find(written)
         if start is None and token.type == "code_inline" and " " in text:
             # A line end inside it was made a space.
             for n, word in enumerate(text.split()):
