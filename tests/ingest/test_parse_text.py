@@ -92,3 +92,110 @@ def test_the_gbk_sample_reads_as_chinese():
     assert document.encoding == "gb18030"
     assert document.title == "青岚泵站检修规程"
     assert "达到八十五度时自动停机。" in document.text
+
+
+def shape(source: str, name: str = "a.txt") -> list[tuple[str, str]]:
+    document = read(source.encode(), name)
+    return [(b.kind.value, document.text[b.span.start : b.span.end]) for b in document.blocks]
+
+
+def outline(source: str) -> list[tuple[int, str]]:
+    return [(h["level"], h["text"]) for h in read(source.encode(), "a.txt").outline]
+
+
+def test_numbered_chapters_are_headings():
+    source = (
+        "青岚泵站检修规程\n\n第一章 总则\n\n第一条 本规程适用于全站。\n第二条 由当班人员执行。\n\n"
+        "第二节　范围\n\n泵房。\n\n1.2 检查周期\n\n每四小时一次。\n\n1.2.1 夜间\n\n每八小时一次。\n"
+    )
+    assert outline(source) == [
+        (1, "青岚泵站检修规程"),
+        (2, "第一章 总则"),
+        (3, "第二节 范围"),
+        (3, "1.2 检查周期"),
+        (4, "1.2.1 夜间"),
+    ]
+
+
+def test_underlined_and_capital_lines_are_headings():
+    source = (
+        "Pump notes\n==========\nIt doses water.\n\nParts\n-----\n\nA seal.\n\nSAFETY RULES\n\nStop it.\n"
+    )
+    assert outline(source) == [(1, "Pump notes"), (2, "Parts"), (2, "SAFETY RULES")]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "Intro line here.\n\n1. Unpack the pump\n\n2. Fill it\n\n3. Start it\n",
+        "一、打开阀门\n二、关闭水泵\n三、记录读数\n",
+        "Text before.\n\nThis is a sentence, standing alone.\n\nText after.\n",
+        "a | b\n-----\n1 | 2\n",
+        "Before.\n\n第一章讲了水泵的安装，第二章讲检修。\n\nAfter.\n",
+    ],
+)
+def test_lists_sentences_and_rules_are_no_headings(source):
+    assert outline(source) == []
+
+
+def test_a_table_drawn_with_spaces_keeps_its_rows_and_header():
+    source = "Stock list:\n\nPart           Stock  Place\nSeal              45  B-11\nBall bearing     120  A-03\n\nEnd.\n"
+    document = read(source.encode(), "a.txt")
+    rows = [b for b in document.blocks if b.kind.value == "table_row"]
+    assert [document.text[b.span.start : b.span.end] for b in rows] == [
+        "Part | Stock | Place",
+        "Seal | 45 | B-11",
+        "Ball bearing | 120 | A-03",
+    ]
+    assert rows[2].table_header == "Part | Stock | Place"
+    assert document.offset_map.place(rows[2].span).line == 5
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "| 品名 | 库存 |\n|------|------|\n| 密封圈 | 45 |\n",
+        "+------+------+\n| 品名 | 库存 |\n+======+======+\n| 密封圈 | 45 |\n+------+------+\n",
+        "┌──────┬──────┐\n│ 品名 │ 库存 │\n├──────┼──────┤\n│ 密封圈 │ 45 │\n└──────┴──────┘\n",
+        "品名\t库存\n密封圈\t45\n",
+    ],
+)
+def test_tables_with_bars_boxes_and_tabs_are_read_alike(source):
+    document = read(source.encode(), "a.txt")
+    assert document.text == "品名 | 库存\n密封圈 | 45"
+    assert document.blocks[1].table_header == "品名 | 库存"
+
+
+def test_prose_with_double_spaces_is_no_table():
+    source = "One sentence.  Another one.\nIt goes on here.  And ends.\nThe last line.  Done.\n"
+    assert {kind for kind, _ in shape(source)} == {"paragraph"}
+
+
+def test_code_keeps_its_indentation():
+    source = "Run this:\n\n    for x in range(3):\n        print(x)\n\nThen stop.\n"
+    assert shape(source) == [
+        ("paragraph", "Run this:"),
+        ("code", "    for x in range(3):"),
+        ("code", "        print(x)"),
+        ("paragraph", "Then stop."),
+    ]
+    fenced = "Run this:\n\n```sh\nif true; then\n\techo done\n\nfi\n```\n\nThen stop.\n"
+    assert shape(fenced)[1:4] == [("code", "if true; then"), ("code", "    echo done"), ("code", "fi")]
+
+
+def test_lines_of_a_log_stay_apart():
+    line = "2026-01-{:02} 10:00:00 INFO worker finished the nightly synchronisation of all {} stores\n"
+    source = "".join(line.format(n, n) for n in range(10, 14))
+    assert len(shape(source, "a.log")) == 4
+
+
+def test_private_use_characters_are_counted_and_kept():
+    document = read("图标\ue001与\ue002说明文字在这里。".encode(), "a.txt")
+    assert "\ue001" in document.text
+    assert [w["code"] for w in document.warnings] == ["private_use"]
+
+
+def test_selectors_and_tags_stay_where_they_mean_something():
+    flag = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
+    source = f"心❤\ufe0f 葛\U000e0100城 {flag} a\U000e0041\U000e0042b x\ufe0f\ufe0fy"
+    assert read(source.encode(), "a.txt").text == f"心❤\ufe0f 葛\U000e0100城 {flag} ab x\ufe0fy"
