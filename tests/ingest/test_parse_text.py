@@ -139,7 +139,8 @@ def test_lists_sentences_and_rules_are_no_headings(source):
 
 
 def test_a_table_drawn_with_spaces_keeps_its_rows_and_header():
-    source = "Stock list:\n\nPart           Stock  Place\nSeal              45  B-11\nBall bearing     120  A-03\n\nEnd.\n"
+    rows = ("Part           Stock  Place", "Seal              45  B-11", "Ball bearing     120  A-03")
+    source = "Stock list:\n\n" + "\n".join(rows) + "\n\nEnd of list.\n"
     document = read(source.encode(), "a.txt")
     rows = [b for b in document.blocks if b.kind.value == "table_row"]
     assert [document.text[b.span.start : b.span.end] for b in rows] == [
