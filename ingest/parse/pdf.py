@@ -18,7 +18,7 @@ from ingest.parse.pdf_document import (
 )
 from ingest.parse.pdf_furniture import without_furniture
 from ingest.parse.pdf_layout import lines_of_page
-from ingest.parse.pdf_recognise import UNREADABLE_SHARE, PageReader, has_picture, lacks_text, page_reader
+from ingest.parse.pdf_recognise import PageReader, has_picture, lacks_text, page_reader
 from ingest.parse.pdf_words import PageText
 from ingest.parse.progress import tell_pages
 from ingest.parse.recognise import Recogniser, why_not
@@ -87,6 +87,8 @@ def _read(
         page, text = read
         if recognise is not None and lacks_text(text) and has_picture(page):
             text = recognise(page, number) or text
+        if lacks_text(text):
+            text.pieces, text.others = [], []  # what is left of it reads as noise
         chars += text.chars
         check_length(chars, options.limits)
         pages.append(text)
@@ -95,9 +97,8 @@ def _read(
 
 
 def _require_text(pages: list[PageText], options: ParseOptions, recogniser: Recogniser, mended: bool) -> None:
-    chars = sum(p.chars for p in pages)
-    unmapped = sum(p.unmapped for p in pages)
-    if chars == 0 or unmapped > UNREADABLE_SHARE * (chars + unmapped):
+    if all(lacks_text(page) for page in pages):
+        unmapped = sum(page.unmapped for page in pages)
         if mended:
             raise DocumentRejected(
                 "corrupt", "The PDF breaks off before its text; upload a complete copy of it."
@@ -118,7 +119,7 @@ def _warnings(pages: list[PageText], lost: list[int], recogniser: Recogniser) ->
     if damaged:
         found.append(ParseWarning("text_damaged", "Letters are missing from the text layer.", damaged))
     told = set(recogniser.skipped)
-    bare = tuple(p.number for p in pages if p.chars == 0 and p.number not in told)
+    bare = tuple(p.number for p in pages if p.chars + p.unmapped == 0 and p.number not in told)
     if bare:
         found.append(ParseWarning("pages_without_text", "These pages hold no text.", bare))
     if lost:

@@ -53,6 +53,7 @@ _font = call("FPDFTextObj_GetFont", ctypes.c_size_t)
 _font_name = call("FPDFFont_GetBaseFontName", ctypes.c_size_t)
 _font_weight = call("FPDFFont_GetWeight")
 _is_hyphen = call("FPDFText_IsHyphen")
+_is_generated = call("FPDFText_IsGenerated")
 _map_error = call("FPDFText_HasUnicodeMapError")
 
 _boxes = (pdfium.FS_RECTF * _CHUNK)()
@@ -109,7 +110,8 @@ class Chars:
     """All characters of a page in the order pdfium gives them.
 
     Attributes:
-        code: code points; unmapped glyphs are U+FFFD, hyphens that only mark a line end U+00AD.
+        code: code points; unmapped glyphs are U+FFFD, hyphens that only mark a line end U+00AD, and spaces
+            that pdfium sees between ideographs 0.
         kind: VISIBLE, SPACE, LINE_END or UNMAPPED for each.
         boxes: shape (n, 4), points: left, top, right, bottom from the shown page's top left.
         style_of: index into `styles` for each.
@@ -188,10 +190,11 @@ def _char_boxes(handle: Any, code: Codes, kind: Kinds) -> Floats:
 
 
 def _turns_inside(known: Floats, at: Indices, inner: NDArray[np.bool_]) -> bool:
-    """Whether the two ends of a word stand on different levels: its letters do not run from left to right."""
+    """Whether the letters of a word do not run from left to right, by the places of its two ends."""
     words = np.flatnonzero(inner[np.minimum(at + 1, inner.size - 1)])
     words = words[words + 1 < at.size]
-    return bool((np.abs(known[words + 1, 1] - known[words, 1]) > 1).any())
+    level = np.abs(known[words + 1, 1] - known[words, 1])
+    return bool(((level > 1) | (known[words + 1, 0] < known[words, 0] - 1)).any())
 
 
 def _boxes_at(handle: Any, at: Indices) -> Floats:
@@ -212,6 +215,12 @@ def _settle(handle: Any, code: Codes, kind: Kinds) -> None:
         kind[index] = VISIBLE if hyphen else UNMAPPED
         code[index] = LINE_HYPHEN if hyphen else REPLACED
     code[kind == UNMAPPED] = REPLACED
+    # A gap between two ideographs that pdfium reads as a space is letter-spacing, unless the file has one.
+    cjk = (code >= _CJK) & (code != REPLACED)
+    between = np.flatnonzero((kind[1:-1] == SPACE) & cjk[:-2] & cjk[2:]) + 1
+    for index in between.tolist():
+        if _is_generated(handle, index) == 1:
+            code[index] = 0
 
 
 def _styles(

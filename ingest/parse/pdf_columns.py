@@ -10,7 +10,7 @@ from ingest.parse.pdf_words import Piece
 _MIN_LINES = 3  # of each column
 _MIN_PROSE_CHARS = 12  # a typical line of a column; table cells are shorter
 _MIN_WIDTH = 0.12  # of a column, as a share of the text's width
-_MIN_SHARED_HEIGHT = 0.25  # of the taller column, that both have in common
+_MIN_SHARED_HEIGHT = 0.5  # of the lower column, that both have in common
 _FULL = 0.7  # of the widest lines
 _APART = 1.6  # in font sizes: lines with more space between them do not belong together
 
@@ -124,8 +124,8 @@ def _score(rows: Rows, band: Band, width: float) -> int:
     tops = [min(p.top for p in side) for side in (left, right)]
     bottoms = [max(p.bottom for p in side) for side in (left, right)]
     shared = min(bottoms) - max(tops)
-    tallest = max(b - t for b, t in zip(bottoms, tops, strict=True))
-    return len(left) + len(right) if shared > _MIN_SHARED_HEIGHT * tallest else 0
+    lowest = min(b - t for b, t in zip(bottoms, tops, strict=True))
+    return len(left) + len(right) if shared > _MIN_SHARED_HEIGHT * lowest else 0
 
 
 def _is_prose(side: list[Piece], width: float) -> bool:

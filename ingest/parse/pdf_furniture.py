@@ -13,7 +13,7 @@ _EDGE = 0.1  # share of the page height in which headers and footers stand
 _EDGE_LINES = 3
 _REPEATED_SHARE = 0.3
 _NEAR = 6  # pages: a running title of a chapter comes again so soon, also on facing pages
-_NUMBER = re.compile(r"\d{1,5}|(?<![^\W\d_])[ivxlc]{1,7}(?![^\W\d_])", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<![A-Za-z\d.])(?:\d{1,5}|[ivxlc]{1,7})(?![A-Za-z\d])", re.IGNORECASE)
 _PAGE_NUMBER = re.compile(
     r"[-–—·•|~〜\s]*(?:page|p\.|seite|第)?\s*(?:\d{1,5}|[ivxlc]{1,7})\s*(?:页|頁|ページ)?"
     r"(?:\s*(?:/|of|[,，|]?\s*[共总總])\s*\d{1,5}\s*(?:页|頁)?)?[-–—·•|~〜\s]*",

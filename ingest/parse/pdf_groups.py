@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
-from statistics import median
 
 from ingest.parse.pdf_joints import SOFT, ends_sentence, goes_on, is_cjk
 from ingest.parse.pdf_layout import Line
@@ -109,7 +108,8 @@ def _leading(lines: list[Line]) -> float:
         for a, b in pairwise(lines)
         if a.region is b.region and 0 < (step := b.top - a.top) < 3 * a.size
     ]
-    return median(steps) if steps else 1.2
+    # Lines of one paragraph are closer than all others, and most lines are inside of paragraphs.
+    return sorted(steps)[int(0.35 * len(steps))] if steps else 1.2
 
 
 def _belong(group: Group, line: Line, leading: float, scale: Scale) -> bool:

@@ -81,17 +81,26 @@ def _grids(rules: Sequence[Rule]) -> list[_Grid]:
 def _merged(lines: list[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
     """Lines as (position, start, end), pieces of one line joined."""
     out: list[tuple[float, float, float]] = []
-    for at, start, end in sorted((round(at), start, end) for at, start, end in lines):
-        for index in range(len(out) - 1, -1, -1):
-            last = out[index]
-            if at - last[0] > _SAME:
-                break
-            if start <= last[2] + _TOUCH and end >= last[1] - _TOUCH:
-                out[index] = (last[0], min(start, last[1]), max(end, last[2]))
-                break
+    for line in sorted((round(at), start, end) for at, start, end in lines):
+        same = _same_line(out, line)
+        if same is None:
+            out.append(line)
         else:
-            out.append((at, start, end))
+            at, start, end = out[same]
+            out[same] = (at, min(start, line[1]), max(end, line[2]))
     return out
+
+
+def _same_line(lines: list[tuple[float, float, float]], line: tuple[float, float, float]) -> int | None:
+    """Index of the line that `line` goes on, among lines sorted by position."""
+    at, start, end = line
+    for index in range(len(lines) - 1, -1, -1):
+        other, begin, stop = lines[index]
+        if at - other > _SAME:
+            return None
+        if start <= stop + _TOUCH and end >= begin - _TOUCH:
+            return index
+    return None
 
 
 def _positions(values: Sequence[float]) -> list[float]:

@@ -217,7 +217,7 @@ def _joints(
     em = np.maximum(em[1:], em[:-1])
     gap = x0[1:] - x1[:-1]
     overlap = np.minimum(bottom[1:], bottom[:-1]) - np.maximum(top[1:], top[:-1])
-    blank = np.cumsum(chars.kind == SPACE)[members]
+    blank = np.cumsum((chars.kind == SPACE) & (chars.code != 0))[members]
     line_end = np.cumsum(chars.kind == LINE_END)[members]
     breaks[1:] = (
         (overlap <= 0.4 * smaller)
@@ -236,9 +236,7 @@ def _joints(
             )
     ideograph = (code >= 0x2E80) & (code < 0xFFE0)
     wide = gap > np.where(ideograph[1:] & ideograph[:-1], _CJK_SPACE_GAP, _SPACE_GAP) * em
-    between = blank[1:] != blank[:-1]
-    between &= ~(ideograph[1:] & ideograph[:-1]) | (gap > 0.3 * em)
-    spaces[1:] = (between | wide) & ~breaks[1:]
+    spaces[1:] = ((blank[1:] != blank[:-1]) | wide) & ~breaks[1:]
     return breaks, spaces
 
 
