@@ -118,7 +118,7 @@ def _bands(rows: Sequence[Row], skipped: Set[int]) -> Iterator[list[Row]]:
 def _lone_rows(band: list[Row]) -> tuple[list[Row], list[Row]]:
     """Leading rows of one cell, when a wider row follows; a band of lone cells is all lone if it is short."""
     count = 0
-    while count < len(band) and sum(1 for c in band[count].cells if not c.again) == 1:
+    while count < len(band) and len(band[count].cells) == 1:
         count += 1
     if count == len(band) and count > 3:
         return [], band  # a list in one column
@@ -139,10 +139,9 @@ def _title_blocks(rows: Sequence[Row], sheet: str) -> Iterator[Block]:
 
 
 def _paragraph(row: Row, sheet: str) -> Block:
-    fragments = tuple(
-        Fragment(" ".join(c.text.split()), " | ", line=row.place) for c in row.cells if not c.again
-    )
-    return Block(BlockKind.PARAGRAPH, fragments, member=sheet)
+    """A lone cell as a paragraph."""
+    fragment = Fragment(" ".join(row.cells[0].text.split()), "", line=row.place)
+    return Block(BlockKind.PARAGRAPH, (fragment,), member=sheet)
 
 
 def _side_by_side(rows: list[Row]) -> list[list[Row]]:

@@ -132,7 +132,7 @@ def shape(text: str, kind: str = "", x: int = 0, y: int = 0, properties: str = "
 def frame(inner: str, uri: str = "table") -> str:
     return (
         '<p:graphicFrame><p:nvGraphicFramePr><p:cNvPr id="4" name="f"/><p:nvPr/></p:nvGraphicFramePr>'
-        '<p:xfrm><a:off x="0" y="9000000"/><a:ext cx="9" cy="9"/></p:xfrm><a:graphic>'
+        '<p:xfrm><a:off x="0" y="5000000"/><a:ext cx="9" cy="9"/></p:xfrm><a:graphic>'
         f'<a:graphicData uri="{_OFFICE}/drawingml/2006/{uri}">{inner}</a:graphicData></a:graphic></p:graphicFrame>'
     )
 
