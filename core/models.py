@@ -22,6 +22,7 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    false,
 )
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -373,6 +374,7 @@ class PassageVectorRow(Base):
 
 class EntityRow(Base):
     __tablename__ = "entities"
+    __table_args__ = (Index("ix_entities_provenance", "tenant_id", "provenance"),)
 
     id: Mapped[str] = mapped_column(String(80), primary_key=True)
     tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"), index=True)
@@ -418,6 +420,7 @@ class MentionRow(Base):
     __table_args__ = (
         Index("ix_mentions_document_version", "document_id", "version"),
         Index("ix_mentions_entity", "tenant_id", "entity_id"),
+        Index("ix_mentions_key", "tenant_id", "key"),
     )
 
     id: Mapped[int] = mapped_column(_BigId, primary_key=True, autoincrement=True)
@@ -432,6 +435,15 @@ class MentionRow(Base):
     entity_id: Mapped[str | None] = mapped_column(String(80))
     score: Mapped[float] = mapped_column(default=0.0)
     reason: Mapped[str] = mapped_column(Text, default="")
+    key: Mapped[str] = mapped_column(
+        String(300), default="", server_default="", doc="folded full name; see ingest/nil_clusters.py"
+    )
+    affiliations: Mapped[str] = mapped_column(
+        Text, default="", server_default="", doc="of a person: organisations beside the name, joined by |"
+    )
+    growing: Mapped[bool] = mapped_column(
+        Boolean, default=False, server_default=false(), doc="no catalogue knows the name"
+    )
 
 
 # -- index -------------------------------------------------------------------------------------

@@ -222,6 +222,7 @@ class LinkedMention:
         span: offsets into the document version's normalized text.
         score: calibrated confidence in [0, 1].
         reason: machine-readable, e.g. `alias=exact;prior=0.91;context=0.42`.
+        stands_for: the full name in the same document that the surface is short for.
     """
 
     passage_id: int
@@ -231,6 +232,12 @@ class LinkedMention:
     score: float
     reason: str
     type: str = ""
+    stands_for: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name that was looked up."""
+        return self.stands_for or self.surface
 
 
 @dataclass(frozen=True, slots=True)

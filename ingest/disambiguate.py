@@ -282,7 +282,14 @@ def _via(candidate: Candidate) -> str:
 
 def _linked(mention: Mention, entity_id: str | None, score: float, reason: str) -> LinkedMention:
     return LinkedMention(
-        mention.passage_id, mention.span, mention.surface, entity_id, round(score, 4), reason, mention.type
+        mention.passage_id,
+        mention.span,
+        mention.surface,
+        entity_id,
+        round(score, 4),
+        reason,
+        mention.type,
+        mention.stands_for,
     )
 
 

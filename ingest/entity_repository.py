@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, false, func, select, update
+from sqlalchemy import ColumnElement, and_, case, false, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from core.db import affected
@@ -20,15 +20,40 @@ from core.models import (
 )
 from core.types import Scope
 from ingest.catalogue import MAX_ALIAS_CHARS, Alias, Catalogue, CatalogueEntity, alias_key
+from ingest.growth import GROWN
 from ingest.repository import in_scope
 from ingest.values import Entity, EntityEvent
 
 
 def visible(scope: Scope) -> ColumnElement[bool]:
-    """Entities of the tenant; an empty scope sees none."""
+    """Entities of the tenant; an empty scope sees none.
+
+    What documents brought is seen by those who may read one of them.
+    """
     if not scope.tenant_id or scope.collection_ids == ():
         return false()
-    return EntityRow.tenant_id == scope.tenant_id
+    if scope.collection_ids is None:
+        return EntityRow.tenant_id == scope.tenant_id
+    named = (
+        select(MentionRow.id)
+        .join(PassageRow, PassageRow.id == MentionRow.passage_id)
+        .where(
+            MentionRow.tenant_id == scope.tenant_id,
+            MentionRow.entity_id == EntityRow.id,
+            PassageRow.collection_id.in_(scope.collection_ids),
+        )
+        .exists()
+    )
+    return and_(EntityRow.tenant_id == scope.tenant_id, or_(EntityRow.provenance != GROWN, named))
+
+
+def catalogued(tenant_id: str) -> ColumnElement[bool]:
+    """Entities that linking holds in memory: all but those that documents brought and nobody touched."""
+    touched = select(EntityEventRow.entity_id).where(EntityEventRow.tenant_id == tenant_id)
+    return and_(
+        EntityRow.tenant_id == tenant_id,
+        or_(EntityRow.provenance != GROWN, EntityRow.merged_into.is_not(None), EntityRow.id.in_(touched)),
+    )
 
 
 def find_entity(session: Session, scope: Scope, entity_id: str, *, lock: bool = False) -> EntityRow:
@@ -269,7 +294,9 @@ def catalogue_stamp(session: Session, tenant_id: str) -> tuple[int, int, int]:
         )
     ).one()
     entities = session.scalar(
-        select(func.count()).select_from(EntityRow).where(EntityRow.tenant_id == tenant_id)
+        select(func.count())
+        .select_from(EntityRow)
+        .where(EntityRow.tenant_id == tenant_id, EntityRow.provenance != GROWN)
     )
     return int(newest or 0), int(undone or 0), int(entities or 0)
 
@@ -279,14 +306,14 @@ def load_catalogue(session: Session, tenant_id: str) -> Catalogue:
     rows = session.execute(
         select(
             EntityRow.id, EntityRow.type, EntityRow.name, EntityRow.description, EntityRow.merged_into
-        ).where(EntityRow.tenant_id == tenant_id, EntityRow.blocked.is_(False))
+        ).where(catalogued(tenant_id), EntityRow.blocked.is_(False))
     ).all()
     merged: dict[str, str | None] = {r.id: r.merged_into for r in rows}
     target = _merge_targets(merged)
     aliases = session.execute(
-        select(
-            EntityAliasRow.entity_id, EntityAliasRow.folded, EntityAliasRow.alias, EntityAliasRow.weight
-        ).where(EntityAliasRow.tenant_id == tenant_id)
+        select(EntityAliasRow.entity_id, EntityAliasRow.folded, EntityAliasRow.alias, EntityAliasRow.weight)
+        .join(EntityRow, EntityRow.id == EntityAliasRow.entity_id)
+        .where(EntityAliasRow.tenant_id == tenant_id, catalogued(tenant_id))
     )
     pins: dict[str, str] = {}
     splits: dict[tuple[str, str], str] = {}

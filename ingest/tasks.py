@@ -22,6 +22,7 @@ from ingest.catalogue import Catalogue, with_catalogue_names
 from ingest.coreference import with_short_forms
 from ingest.disambiguate import Context, link
 from ingest.near_duplicates import find_pairs
+from ingest.nil_clusters import affiliations
 from ingest.similarity import similarity
 from ingest.values import Mention
 from ingest.watching import ReadingWatch, until_stopped
@@ -132,8 +133,9 @@ def _disambiguate(run: JobRun) -> None:
         threshold=get_settings().ingest.link_threshold,
         similarity=similarity,
     )
+    beside = affiliations(passages, linked)
     with run.finish() as session:
-        if writing.write_mentions(session, run.subject_id, run.subject_version, linked, near):
+        if writing.write_mentions(session, run.subject_id, run.subject_version, linked, near, beside):
             _start_next(session, run)
 
 

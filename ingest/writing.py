@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, exists, insert, select
+from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
 from core.models import (
     CollectionRow,
     DocumentRow,
     DocumentVersionRow,
-    EntityEventRow,
-    EntityRow,
     MentionRow,
     PassageRow,
 )
 from core.types import DocumentStatus, LinkedMention
+from ingest import growth
 from ingest.blobs import BlobStore
 from ingest.clean import clean
 from ingest.collections import delete_row_if_empty
 from ingest.near_duplicates import Key, write_pairs, write_signature
+from ingest.nil_clusters import SEPARATOR, name_key
 from ingest.recipe import Recipe, parser_version
 from ingest.removal import erase_from_answers
 from ingest.repository import lock_blobs
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ingest.normalize import NormalizedDocument
     from ingest.split import PassageDraft
 
-GROWN = "corpus"  # provenance of entities that documents brought, not people
 PROPERTIES = ("author", "created", "modified", "published", "description", "language")
 _PROPERTY_MAX = 2000
 _INSERT_ROWS = 1000
@@ -118,18 +117,34 @@ def write_mentions(
     version: int,
     linked: Sequence[LinkedMention],
     near: Sequence[tuple[Key, float]] = (),
+    beside: Sequence[frozenset[str]] | None = None,
 ) -> bool:
     """Replace a version's mentions and near-duplicates; False when the document is gone or being deleted."""
     row = _present(session, document_id)
     if row is None:
         return False
     write_pairs(session, document_id, version, near)
-    session.execute(
-        delete(MentionRow).where(MentionRow.document_id == document_id, MentionRow.version == version)
-    )
+    ties = [frozenset[str]()] * len(linked) if beside is None else beside
+    replace_mentions(session, row.tenant_id, document_id, version, linked, ties)
+    return True
+
+
+def replace_mentions(
+    session: Session,
+    tenant_id: str,
+    document_id: str,
+    version: int,
+    linked: Sequence[LinkedMention],
+    beside: Sequence[frozenset[str]],
+) -> None:
+    """Write the mentions of a version in place of those it has, and settle what the names in them bring."""
+    old = (MentionRow.document_id == document_id) & (MentionRow.version == version)
+    removed = growth.removed_with(session, old)
+    session.execute(delete(MentionRow).where(old))
+    linked = growth.grow_by_name(session, tenant_id, linked)
     rows = [
         {
-            "tenant_id": row.tenant_id,
+            "tenant_id": tenant_id,
             "passage_id": m.passage_id,
             "document_id": document_id,
             "version": version,
@@ -140,12 +155,16 @@ def write_mentions(
             "entity_id": m.entity_id,
             "score": m.score,
             "reason": m.reason,
+            "key": name_key(m.name),
+            "affiliations": SEPARATOR.join(sorted(ties)),
+            "growing": growth.is_growing_person(m),
         }
-        for m in linked
+        for m, ties in zip(linked, beside, strict=True)
     ]
     for at in range(0, len(rows), _INSERT_ROWS):
         session.execute(insert(MentionRow), rows[at : at + _INSERT_ROWS])
-    return True
+    growth.settle_people(session, tenant_id, {r["key"] for r in rows if r["growing"]})
+    growth.forget(session, removed)
 
 
 def purge_document(session: Session, document_id: str, digests: Sequence[str]) -> list[str]:
@@ -170,18 +189,12 @@ def purge_document(session: Session, document_id: str, digests: Sequence[str]) -
     if row is None:
         return []
     erase_from_answers(session, document_id)  # answers that were being written when it was deleted
-    mentioned = set(
-        session.scalars(
-            select(MentionRow.entity_id).where(
-                MentionRow.document_id == document_id, MentionRow.entity_id.is_not(None)
-            )
-        )
-    )
+    removed = growth.removed_with(session, MentionRow.document_id == document_id)
     session.execute(delete(MentionRow).where(MentionRow.document_id == document_id))
     # Passages carry their vectors and mentions along (ON DELETE CASCADE).
     session.execute(delete(PassageRow).where(PassageRow.document_id == document_id))
     session.execute(delete(DocumentVersionRow).where(DocumentVersionRow.document_id == document_id))
-    _remove_unmentioned(session, [e for e in mentioned if e is not None])
+    growth.forget(session, removed)
     collection_id = row.collection_id
     session.delete(row)
     session.flush()
@@ -214,18 +227,6 @@ def delete_unreferenced_blobs(session: Session, store: BlobStore) -> list[str]:
             store.delete(digest)
             removed.append(digest)
     return removed
-
-
-def _remove_unmentioned(session: Session, entity_ids: Sequence[str]) -> None:
-    """Corpus-grown entities live by their mentions, unless a person has touched them."""
-    session.execute(
-        delete(EntityRow).where(
-            EntityRow.id.in_(entity_ids),
-            EntityRow.provenance == GROWN,
-            ~exists().where(MentionRow.entity_id == EntityRow.id),
-            ~exists().where(EntityEventRow.entity_id == EntityRow.id),
-        )
-    )
 
 
 def _present(session: Session, document_id: str) -> DocumentRow | None:

@@ -20,6 +20,7 @@ from core.models import (
     DocumentVersionRow,
     EvidenceRow,
     IndexLogRow,
+    MentionRow,
     NearDuplicateRow,
     PassageRow,
     PassageVectorRow,
@@ -28,6 +29,7 @@ from core.models import (
     SignatureRow,
 )
 from core.types import DocumentStatus, Scope
+from ingest.growth import forget, removed_with
 from ingest.split import encoder_text
 from retrieval.lexical import LexicalDocument
 from retrieval.tier_repository import TierState as TierState
@@ -296,8 +298,11 @@ def make_live(session: Session, document_id: str, version: int, warnings: Sequen
 
 
 def _drop_passages(session: Session, document_id: str, which: Any) -> None:
-    """Vectors and mentions go with their passage (ON DELETE CASCADE)."""
+    """Vectors and mentions go with their passage (ON DELETE CASCADE), entities with their last mention."""
+    gone = select(PassageRow.id).where(PassageRow.document_id == document_id, which)
+    removed = removed_with(session, MentionRow.passage_id.in_(gone))
     session.execute(delete(PassageRow).where(PassageRow.document_id == document_id, which))
+    forget(session, removed)
 
 
 def _drop_texts(session: Session, document_id: str, version: int) -> None:
