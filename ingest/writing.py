@@ -163,7 +163,9 @@ def replace_mentions(
     ]
     for at in range(0, len(rows), _INSERT_ROWS):
         session.execute(insert(MentionRow), rows[at : at + _INSERT_ROWS])
-    growth.settle_people(session, tenant_id, {r["key"] for r in rows if r["growing"]})
+    growth.settle_people(
+        session, tenant_id, {name_key(m.name) for m in linked if growth.is_growing_person(m)}
+    )
     growth.forget(session, removed)
 
 

@@ -345,7 +345,7 @@ def test_deleting_a_collection_takes_its_documents_and_then_itself(database: Dat
         assert session.get(CollectionRow, collection_id) is None
 
 
-def test_link_threshold_of_one_leaves_every_mention_nil(
+def test_link_threshold_of_one_links_nothing_to_the_catalogue(
     sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_tenants(sqlite_database)
@@ -355,7 +355,11 @@ def test_link_threshold_of_one_leaves_every_mention_nil(
     get_settings.cache_clear()
     document = upload(sqlite_database, TEXT).document
     run_waiting(sqlite_database, document.id)
-    assert get(sqlite_database, document.id).counts.entities == 0
+    with sqlite_database.read() as session:
+        (acme,) = service.search_entities(session, SCOPE, text="Acme Corp").items
+        linked = set(session.scalars(select(MentionRow.entity_id)))
+    assert acme.provenance == "import"
+    assert acme.id not in linked
 
 
 def test_a_long_document_shows_the_pages_read_while_it_is_read(
