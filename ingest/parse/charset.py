@@ -116,6 +116,8 @@ def _utf8(data: bytes) -> Decoded | None:
         if broken > max(1, (whole + pairs) // 20) or 2 * whole + pairs < 4:
             return None
         return _read(data, "utf-8", round(max(0.6, 1 - broken / (2 * whole + pairs)), 3))
+    if len(data) - len(text) >= 4:  # bytes beyond the first of a character: the weight below is above 3
+        return Decoded(text, "utf-8", 1.0)
     weight = sum((1 if c <= "\u07ff" else 3) for c in text[:_SAMPLE] if c > "\x7f")
     # Two or three pairs may be UTF-8 by accident; with more, the chance is below one in ten thousand.
     return Decoded(text, "utf-8", 1.0) if weight > 3 or len(text) > _SAMPLE else None

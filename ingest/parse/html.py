@@ -38,9 +38,9 @@ def parse_html(content: bytes, options: ParseOptions, media_type: str = HTML) ->
     decoded = decode(content, declared_encoding(content))
     check_length(len(decoded.text), options.limits)
     root = tree_of(decoded.text)
+    alive = list(root.iter())  # lxml makes an element's Python side anew each time that nobody holds it
     facts = facts_of(root)
     hidden = _prepare(root, options.keep_hidden)
-    alive = list(root.iter())  # lxml makes an element's Python side anew each time that nobody holds it
     if not any(text.strip() for text in body_of(root).itertext()):
         raise _without_text(hidden)
     headline = headline_of(root, facts.title)
@@ -112,6 +112,9 @@ def _without_text(hidden: int) -> DocumentRejected:
 
 def _main_blocks(root: Any) -> tuple[list[Block], bool]:
     """The content's blocks, and whether content was recognised at all; if not, all that is not furniture."""
+    head = root.find("head")
+    if head is not None:  # read by now; the less the library copies, the sooner it is done
+        root.remove(head)
     drop_furniture(root)
     body = body_of(root)
     page = PageText(body)

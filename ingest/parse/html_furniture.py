@@ -45,7 +45,7 @@ _STOCK_PHRASE = regex.compile(
     r"|allrightsreserved|^poweredby",
     regex.IGNORECASE,
 )
-_STOCK_WEIGHT = 250
+_STOCK_CHARS = 120
 _MAX_DECORATION = 500
 _HUMP = regex.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -116,7 +116,7 @@ def is_furniture(element: Any, page: PageText) -> bool:
 def speaks_as_furniture(element: Any, page: PageText) -> bool:
     """Whether a short text is one of those that stand around content on any page."""
     first, last = page.span(element)
-    if first == last or page.weight(element) > _STOCK_WEIGHT:
+    if first == last or page.chars(element) > _STOCK_CHARS:
         return False
     return _STOCK_PHRASE.search(page.text(element)) is not None
 
@@ -168,9 +168,9 @@ def drop_menus(page: PageText) -> None:
 
 
 def _is_menu(element: Any, page: PageText) -> bool:
-    if element.tag in _CELLS or element.tag in ("p", "body"):
+    if page.link_chars(element) <= 0.5 * page.chars(element) or element.tag in _CELLS or element.tag == "p":
         return False
-    if sign_of(element) is Sign.STRONG and page.link_chars(element) > 0.5 * page.chars(element):
+    if sign_of(element) is Sign.STRONG:
         return True
     if not is_link_list(element, page) or _is_announced(element, page):
         return False

@@ -35,6 +35,9 @@ class Lines:
         """The walk passes over text."""
         if not text:
             return
+        if not self._parts and text.isspace():  # before the first word of a block
+            self.line += text.count("\n")
+            return
         if "\n" not in text:
             self._parts.append((self.line, text))
             return

@@ -62,27 +62,36 @@ class PageText:
         from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled, without stubs
 
         nodes = links = blocks = in_link = in_code = depth = 0
+        firsts, lasts = self._first, self._last
+        owners, texts, linked = self.owners, self._packed, self._is_link
         for event, element in etree.iterwalk(root, events=("start", "end")):
             tag = element.tag
-            step = 1 if event == "start" else -1
-            is_link = tag == "a" and _leads_away(element)
-            depth += step
-            in_link += step * is_link
-            in_code += step * (tag in _CODE_TAGS)
-            if step > 0:
-                self._first[element] = (nodes, links, blocks)
-                self.depth = max(self.depth, depth)
-                links += is_link
-                blocks += tag not in INLINE_TAGS
+            if event == "start":
+                firsts[element] = (nodes, links, blocks)
+                depth += 1
+                if depth > self.depth:
+                    self.depth = depth
+                if tag not in INLINE_TAGS:
+                    blocks += 1
+                if tag in _CODE_TAGS:
+                    in_code += 1
+                elif tag == "a" and _leads_away(element):
+                    in_link += 1
+                    links += 1
                 text = element.text
             else:
-                self._last[element] = (nodes, links, blocks)
+                lasts[element] = (nodes, links, blocks)
+                depth -= 1
+                if tag in _CODE_TAGS:
+                    in_code -= 1
+                elif tag == "a" and _leads_away(element):
+                    in_link -= 1
                 text = None if element is root else element.tail
             if text and (packed := _pack(text)):
                 nodes += 1
-                self.owners.append((element, step < 0))
-                self._packed.append(packed)
-                self._is_link.append(in_link > 0 and not in_code)
+                owners.append((element, event == "end"))
+                texts.append(packed)
+                linked.append(in_link > 0 and not in_code)
 
     @staticmethod
     def _prose_of(packed: str, is_link: bool) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import regex
@@ -13,10 +14,11 @@ _XHTML = regex.compile(
     r"^\s*<\?xml|<html[^>]{0,500}\sxmlns\s*=\s*[\"']http://www\.w3\.org/1999/xhtml", regex.IGNORECASE
 )
 # Characters that XML forbids, and references to them: trees may be parsed with them, not written to.
-_FORBIDDEN = regex.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-_FORBIDDEN_REFERENCE = regex.compile(
-    r"&#(?:x0*(?:[0-8bcef]|1[0-9a-f]|fff[ef]|d[89a-f][0-9a-f]{2})|0*(?:[0-8]|1[124-9]|2\d|3[01]|6553[45]))(?![0-9a-f]);?",
-    regex.IGNORECASE,
+_FORBIDDEN = bytes(n for n in range(32) if n not in b"\t\n\r")
+_NON_CHARACTERS = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
+_FORBIDDEN_REFERENCE = re.compile(
+    rb"&#(?:[xX]0*(?:[0-8bBcCeEfF]|1[0-9a-fA-F]|[fF]{3}[eEfF]|[dD][89a-fA-F][0-9a-fA-F]{2})"
+    rb"|0*(?:[0-8]|1[124-9]|2\d|3[01]|6553[45]))(?![0-9a-fA-F]);?"
 )
 _VOID = "area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr"
 _SELF_CLOSED = regex.compile(
@@ -29,7 +31,6 @@ _NESTABLE = regex.compile(
     r"|sub|sup|a|ins|del|code|label|fieldset|form|header|nav|aside|footer|custom|[a-z]+-[a-z-]+)\b[^<>]*>",
     regex.IGNORECASE,
 )
-_MAX_DEPTH = 2_000  # libxml2 stops at 2,048
 _NEVER_TEXT = (
     "script style template noscript noembed svg iframe object embed applet canvas audio video button select "
     "input textarea datalist map rt rp rtc"
@@ -45,7 +46,6 @@ def tree_of(text: str) -> Any:
     """
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled, without stubs
 
-    text = _FORBIDDEN_REFERENCE.sub("", _FORBIDDEN.sub("", text))
     if _XHTML.search(text[:2000]):
         text = _as_html(text)
     if not text.strip():
@@ -65,8 +65,15 @@ def _parse(text: str) -> tuple[Any, bool]:
     from lxml import html  # pyright: ignore[reportAttributeAccessIssue] - compiled, without stubs
 
     parser = html.HTMLParser(encoding="utf-8", remove_pis=True, huge_tree=True)
-    root = html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+    root = html.document_fromstring(_allowed(text), parser=parser)
     return root, any("depth" in entry.message for entry in parser.error_log)
+
+
+def _allowed(text: str) -> bytes:
+    content = text.encode("utf-8", "replace").translate(None, _FORBIDDEN)
+    for character in _NON_CHARACTERS:
+        content = content.replace(character, b"")
+    return _FORBIDDEN_REFERENCE.sub(b"", content) if b"&#" in content else content
 
 
 def _as_html(text: str) -> str:
