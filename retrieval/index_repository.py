@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, and_, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from core.db import utcnow
 from core.models import (
@@ -287,6 +287,7 @@ def make_live(session: Session, document_id: str, version: int, warnings: Sequen
         if document.live_version != version:
             _mark_stale(session, document_id, version)
         document.live_version = version
+        session.flush()
         _drop_passages(session, document_id, PassageRow.version < version)
         _drop_texts(session, document_id, version)
         if document.latest_version == version:
@@ -318,14 +319,24 @@ def _drop_texts(session: Session, document_id: str, version: int) -> None:
     )
     for table in (SignatureRow, SignatureBandRow):
         session.execute(delete(table).where(table.document_id == document_id, table.version < version))
+    _drop_old_pairs(session, document_id)
+
+
+def _drop_old_pairs(session: Session, document_id: str) -> None:
+    """Pairs of the document of which one side is neither served nor the newest any more."""
     near = NearDuplicateRow
+
+    def wanted(document: Any, version: Any) -> ColumnElement[bool]:
+        d = aliased(DocumentRow)
+        return exists().where(d.id == document, or_(d.live_version == version, d.latest_version == version))
+
     session.execute(
-        delete(near).where(
-            or_(
-                and_(near.document_id == document_id, near.version < version),
-                and_(near.other_id == document_id, near.other_version < version),
-            )
+        delete(near)
+        .where(
+            or_(near.document_id == document_id, near.other_id == document_id),
+            ~and_(wanted(near.document_id, near.version), wanted(near.other_id, near.other_version)),
         )
+        .execution_options(synchronize_session=False)
     )
 
 

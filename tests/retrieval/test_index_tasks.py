@@ -15,6 +15,7 @@ from core.models import (
     EvidenceRow,
     IndexLogRow,
     JobRow,
+    NearDuplicateRow,
     PassageRow,
     PassageVectorRow,
     QueryRow,
@@ -360,3 +361,22 @@ def test_an_encoder_of_another_width_is_refused_at_start_with_both_numbers(
     monkeypatch.setenv("GEO_WORKER_NAME", "index")
     with pytest.raises(WorkerShutdown):
         tasks._start()
+
+
+def test_pairs_with_a_version_that_left_go_when_either_side_goes_live(db: Database) -> None:
+    """The other document's version was replaced between the comparison and the storing of the pair."""
+    put(db, "d1", LIGHTHOUSE)
+    index(db, "d1")
+    put(db, "d2", LIGHTHOUSE)
+    put(db, "d1", LIGHTHOUSE, version=2)
+    index(db, "d1", version=2)
+    with db.write() as session:
+        for version in (1, 2):
+            session.add(
+                NearDuplicateRow(
+                    document_id="d1", version=version, other_id="d2", other_version=1, similarity=1.0
+                )
+            )  # fmt: skip
+    index(db, "d2")
+    with db.read() as session:
+        assert [row.version for row in session.query(NearDuplicateRow)] == [2]

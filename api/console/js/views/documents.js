@@ -11,7 +11,8 @@ import { drawUploads, enqueue, forgetUploads, onUploadsChanged } from "./uploads
 
 const POLL_MS = 800;
 const STAGES = ["normalize", "disambiguate", "index"];
-const FILTERS = ["", "ready", "processing", "queued", "failed", "deleting"];
+const FILTERS = ["", "ready", "processing", "queued", "failed", "deleting", "outdated", "near_duplicates"];
+const FLAGS = ["outdated", "near_duplicates"]; // filters that are no status
 
 const state = { items: null, tail: [], cursor: null, filter: "", trouble: null };
 
@@ -34,7 +35,7 @@ export function mount(root) {
   const redrawUploads = () => replace(uploads, drawUploads(collection().id));
   const stopPolling = poll(() => load(redraw), POLL_MS);
   const refresh = () => load(redraw);
-  const filter = select(FILTERS.map((f) => [f, f ? t(`status.${f}`) : t("documents.filter.all")]), state.filter, (f) => {
+  const filter = select(FILTERS.map((f) => [f, filterName(f)]), state.filter, (f) => {
     Object.assign(state, { filter: f, items: null, tail: [], cursor: null });
     redraw();
     refresh();
@@ -83,12 +84,21 @@ function take(files) {
   for (const file of files) enqueue(collection(), file);
 }
 
+function filterName(filter) {
+  if (!filter) return t("documents.filter.all");
+  return t(FLAGS.includes(filter) ? `documents.filter.${filter}` : `status.${filter}`);
+}
+
+function filterQuery(filter) {
+  return FLAGS.includes(filter) ? { [filter]: true } : { status: filter };
+}
+
 /** Read the first page again; documents of later pages that still move are read one by one. */
 async function load(redraw) {
   const wanted = session.collectionId;
   const filter = state.filter;
   try {
-    const page = await call("/v1/documents", { query: { collection: wanted, status: filter, limit: 50 } });
+    const page = await call("/v1/documents", { query: { collection: wanted, ...filterQuery(filter), limit: 50 } });
     if (wanted !== session.collectionId || filter !== state.filter) return true;
     const fresh = new Set(page.items.map((d) => d.id));
     state.items = page.items;
@@ -113,7 +123,7 @@ async function renewed(document_) {
 }
 
 async function loadMore(redraw) {
-  const page = await call("/v1/documents", { query: { collection: session.collectionId, status: state.filter, limit: 50, cursor: state.cursor } });
+  const page = await call("/v1/documents", { query: { collection: session.collectionId, ...filterQuery(state.filter), limit: 50, cursor: state.cursor } });
   state.tail = [...state.tail, ...page.items];
   state.cursor = page.next_cursor;
   await redraw();
@@ -150,6 +160,7 @@ function drawDocument(document_, refresh) {
     status === "ready" ? null : stages(document_),
     document_.error ? failure(document_) : null,
     remarks(document_),
+    alike(document_),
     h("div", { class: "document-foot" }, facts(document_), actions(document_, { readable, open, refresh })),
   );
 }
@@ -181,6 +192,7 @@ function facts(document_) {
     encoding ? h("span", {}, sure === null || sure >= 0.995 ? encoding : t("documents.encoding", { encoding, share: percent(sure) })) : null,
     version > 1 ? h("span", {}, t("documents.version", { n: version })) : null,
     live && live !== version ? h("span", {}, t("documents.served", { n: live })) : null,
+    document_.outdated ? h("span", {}, t("documents.outdated")) : null,
     h("time", { datetime: document_.created_at, title: moment(document_.created_at) }, ago(document_.created_at)),
   );
 }
@@ -205,10 +217,24 @@ function stages({ status, stage, progress }) {
   return [h("ol", { class: "steps", "aria-label": t("stage.label") }, steps), busy ? meter(progress.done, progress.total, t(`stage.${stage}`, {}, stage)) : null];
 }
 
-function failure({ error, status }) {
+/** Documents with nearly the same text, the one most alike first. */
+function alike({ id, near_duplicates: near }) {
+  if (!near?.length) return null;
+  const entry = (other) =>
+    h(
+      "li",
+      {},
+      h("button", { type: "button", class: "link", onclick: () => openReader({ document_id: other.document_id, document_name: other.name }) }, foreign(other.name)),
+      ` ${percent(other.similarity)}`,
+    );
+  return h("details", { "data-keep": `alike-${id}` }, h("summary", { class: "small" }, t("documents.alike", { n: near.length })), h("ul", { class: "small" }, near.map(entry)));
+}
+
+function failure({ error, status, version, live_version: live }) {
   return h(
     "div",
     { class: `callout ${status === "failed" ? "bad" : "warn"}` },
+    status === "failed" && live ? h("p", {}, t("documents.versionFailed", { n: version, live })) : null,
     h("p", { class: "callout-title" }, foreign(error.detail || error.code), " ", h("code", {}, error.code)),
     status === "failed" ? h("p", {}, h("b", {}, `${t("documents.whatToDo")}: `), advice(error.code)) : null,
   );
