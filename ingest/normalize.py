@@ -132,7 +132,8 @@ class _Writer:
         """Write one block; None when nothing visible is in it."""
         pieces = _clean_block(block)
         body = "".join(glue + text for glue, text, _, _ in pieces)
-        if not visible(body):
+        # A line of code may be one bracket.
+        if not visible(body) and not (block.kind is BlockKind.CODE and body.strip()):
             return None
         if self.blocks:
             last = self.blocks[-1]

@@ -184,3 +184,8 @@ def test_lines_are_right_in_the_main_content_too():
 
 def test_a_self_link_is_not_part_of_a_heading():
     assert texts('<h2>安装<a class="headerlink" href="#a">¶</a></h2>') == ["安装"]
+
+
+def test_a_line_of_code_that_is_one_bracket_stays():
+    document = read(b"<main><p>Add this to the file:</p><pre>run {\n    fast\n}\n</pre></main>", "page.html")
+    assert document.text == "Add this to the file:\n\nrun {\n    fast\n}"
