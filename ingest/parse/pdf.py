@@ -15,6 +15,7 @@ from ingest.parse.pdf_document import (
     outline,
     properties,
     read_pages,
+    title_of,
 )
 from ingest.parse.pdf_furniture import without_furniture
 from ingest.parse.pdf_layout import lines_of_page
@@ -58,7 +59,7 @@ def parse_pdf(content: bytes, options: ParseOptions, media_type: str = PDF) -> P
     return ParsedDocument(
         media_type=media_type,
         blocks=tuple(parts.blocks),
-        title=info.get("Title", ""),
+        title=title_of(info),
         pages=count,
         warnings=(
             *recogniser.warnings(),

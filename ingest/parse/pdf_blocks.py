@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ingest.parse.model import Block, BlockKind, Fragment
-from ingest.parse.pdf_document import folded
-from ingest.parse.pdf_groups import Group, Scale, groups_of, is_caption, is_contents, is_list_item, is_table
-from ingest.parse.pdf_joints import SOFT, Words, ends_sentence, joint
+from ingest.parse.pdf_cells import aligned
+from ingest.parse.pdf_groups import Group, Scale, groups_of, is_contents, is_list_item, is_table
+from ingest.parse.pdf_headings import Headings
+from ingest.parse.pdf_joints import SOFT, Words, joint
 from ingest.parse.pdf_layout import Line, Region, shown_box
-from ingest.parse.pdf_tables import Cell, Table, aligned
-
-_BULLET = re.compile(r"[-–*•·‣▪●○■□◦➢✓]\s")
-_NUMBERED = re.compile(
-    r"(?:(?P<dotted>\d{1,2}(?:\.\d{1,3}){0,4})\.?\s*[^\W\d]|(?P<letter>[A-Z])(?:\.\d{1,2})*\.?\s+[A-Z]"
-    r"|(?P<word>Chapter|Section|Appendix|Part)\s+[\dA-Z]|第[一二三四五六七八九十百\d]+(?P<zh>[章篇部节條条])"
-    r"|(?P<zh_list>[一二三四五六七八九十]{1,3}、))"
-)
-_HEADING_RATIO = 1.1
-_MAX_HEADING_CHARS = 160
-_MAX_LEVEL = 6
-_LABELS = 4  # bold lines in a row
+from ingest.parse.pdf_tables import Cell, Table, is_number
 
 
 def blocks_of_lines(lines: list[Line], outline: Mapping[str, int] | None = None) -> Iterator[Block]:
@@ -37,7 +26,7 @@ def blocks_of_lines(lines: list[Line], outline: Mapping[str, int] | None = None)
     scale = Scale(lines)
     words = Words(line.text for line in lines)
     groups = groups_of(lines, scale)
-    headings = _Headings(groups, scale, outline or {})
+    headings = Headings(groups, scale, outline or {})
     tables = _Tables()
     for group in groups:
         table = group[0].table
@@ -74,97 +63,6 @@ def _fragments(group: Group, words: Words) -> Iterator[Fragment]:
             text = text.replace(SOFT, "-")
         yield Fragment(text, glue, page=line.page, box=line.box)
         glue = next_glue
-
-
-class _Headings:
-    """Which groups are headings, and how deep: by bookmark, by size and weight, and by their numbering."""
-
-    def __init__(self, groups: list[Group], scale: Scale, outline: Mapping[str, int]) -> None:
-        self._scale = scale
-        self._outline = outline
-        self._found: dict[int, tuple[tuple[float, bool], int]] = {}
-        self._named: dict[int, int] = {}
-        for group in groups:
-            self._note(group)
-        self._drop_labels(groups)
-        ranks = sorted({style for style, _ in self._found.values()}, reverse=True)
-        self._rank = {style: rank for rank, style in enumerate(ranks, start=1)}
-        self._shallowest: dict[tuple[float, bool], int] = {}
-        for style, depth in self._found.values():
-            if depth:
-                self._shallowest[style] = min(depth, self._shallowest.get(style, depth))
-
-    def level(self, group: Group) -> int | None:
-        """Level of a heading, 1 = top; None when the group is none."""
-        named = self._named.get(id(group))
-        if named is not None:
-            return min(named, _MAX_LEVEL)
-        found = self._found.get(id(group))
-        if found is None:
-            return None
-        style, depth = found
-        deeper = depth - self._shallowest[style] if depth else 0
-        return min(self._rank[style] + deeper, _MAX_LEVEL)
-
-    def _note(self, group: Group) -> None:
-        first = group[0]
-        if first.table is not None or first.has_cells or len(group) > 4 or self._scale.is_code(first):
-            return
-        if len(group) == 1 and first.size < 1.03 * self._scale.body and not first.bold and not self._outline:
-            return
-        text = " ".join(line.text for line in group)
-        if len(text) > _MAX_HEADING_CHARS or not any(c.isalpha() for c in text):
-            return
-        if self._outline:
-            level = self._outline.get(folded(text))
-            if level is not None and not (ends_sentence(text) and len(group) > 1):
-                self._named[id(group)] = level
-                return
-        depth = _depth(text)
-        size = self._scale.of(first)
-        bold = all(self._scale.is_bold(line) for line in group)
-        if self._stands_out(group, text, size, bold, depth):
-            self._found[id(group)] = (
-                (round(size, 1) if size >= 1.03 else 1.0, bold and size < _HEADING_RATIO),
-                depth,
-            )
-
-    def _drop_labels(self, groups: list[Group]) -> None:
-        """Bold lines that follow each other without a text between them label a figure or a form."""
-        run: list[Group] = []
-        for group in [*groups, []]:
-            found = self._found.get(id(group))
-            if found is not None and found[0][1] and not found[1]:
-                run.append(group)
-                continue
-            if len(run) >= _LABELS:
-                for label in run:
-                    del self._found[id(label)]
-            run = []
-
-    def _stands_out(self, group: Group, text: str, size: float, bold: bool, depth: int) -> bool:
-        stripped = text.rstrip()
-        if _BULLET.match(text) or is_caption(text) or is_contents(text) or size < 0.97:
-            return False
-        if size >= _HEADING_RATIO:
-            return len(group) <= 3 and not stripped.endswith(("。", "；", ";", ",", "，"))
-        if ends_sentence(stripped) and not stripped.endswith(("?", "？")):
-            return False
-        if depth and len(group) == 1 and len(text) <= 80 and (bold or size >= 1.03):
-            return True
-        return bold and len(group) <= 2 and len(text) <= 100 and not stripped.endswith((",", "，", "、"))
-
-
-def _depth(text: str) -> int:
-    """How deep the numbering at the beginning of a heading goes; 0 = it has none."""
-    match = _NUMBERED.match(text)
-    if match is None:
-        return 0
-    if match["dotted"]:
-        return match["dotted"].count(".") + 1
-    if match["zh"]:
-        return 2 if match["zh"] in "节條条" else 1
-    return 2 if match["zh_list"] else 1
 
 
 @dataclass(slots=True)
@@ -235,5 +133,5 @@ def _names_columns(rows: list[list[Cell]]) -> bool:
     bold = [all(p.bold for cell in row for p in cell) for row in rows]
     if bold[0] and not all(bold[1:]):
         return True
-    numbers = [any(c.isdigit() for c in _row_text(row)) for row in rows]
+    numbers = [any(is_number(" ".join(p.text for p in cell)) for cell in row if cell) for row in rows]
     return not numbers[0] and sum(numbers) * 2 >= len(rows) - 1

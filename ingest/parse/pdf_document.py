@@ -21,6 +21,9 @@ from ingest.parse.pdf_rules import drawn_on
 from ingest.parse.pdf_words import PageText, page_text
 
 _MAX_BOOKMARKS = 20_000
+_PROGRAM = re.compile(r"^Microsoft (?:Word|PowerPoint|Excel) - ")
+_FILE_NAME = re.compile(r"\.(?:pdf|docx?|pptx?|xlsx?|odt|dvi|tex|indd|qxd|rtf|wpd|txt|html?)$", re.IGNORECASE)
+_NO_NAME = frozenset({"", "untitled", "anonymous", "unspecified", "(anonymous)", "(unspecified)", "unknown"})
 _NOT_WORD = re.compile(r"[\W_]+")
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:(Z)|([+-])(\d\d)'?(\d\d)?)?")
 
@@ -121,6 +124,12 @@ def information(document: Any) -> dict[str, str]:
         return {}
 
 
+def title_of(info: dict[str, str]) -> str:
+    """The title that the document names, unless it is what a program put there: a file name, `untitled`."""
+    title = _PROGRAM.sub("", info.get("Title", "")).strip()
+    return "" if title.casefold() in _NO_NAME or _FILE_NAME.search(title) else title
+
+
 def properties(info: dict[str, str]) -> dict[str, str]:
     """What the information dictionary says in the names that all formats share."""
     found = {
@@ -129,7 +138,7 @@ def properties(info: dict[str, str]) -> dict[str, str]:
         "created": iso_date(info.get("CreationDate", "")),
         "modified": iso_date(info.get("ModDate", "")),
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in found.items() if value and value.casefold() not in _NO_NAME}
 
 
 def iso_date(written: str) -> str:

@@ -124,17 +124,39 @@ def _belong(group: Group, line: Line, leading: float, scale: Scale) -> bool:
     size = max(last.size, line.size)
     if step <= 0 or step > 2.2 * leading * size:
         return False
-    if last.has_cells or line.has_cells:
-        return bool(last.parts and line.parts) and (last.has_cells == line.has_cells or _lines_up(last, line))
-    if last.parts and line.parts and in_table and _lines_up(last, line):
+    celled = last.has_cells or line.has_cells
+    if (
+        (celled or in_table)
+        and last.parts
+        and line.parts
+        and (_shares_gap(last, line) or (in_table and _lines_up(last, line)))
+    ):
         return True
-    if in_table or (step > 1.3 * leading * size and not (last.mono and line.mono)):
+    if celled:
+        # Wide spaces of a justified line, inside of a paragraph.
+        if in_table and lines_so_far > 1:
+            return False
+        if ends_sentence(last.text) or not (_is_full(last) and _is_full(line)):
+            return False
+    elif in_table:
+        return False
+    if step > 1.3 * leading * size and not (last.mono and line.mono):
         return False
     if is_code and scale.is_code(line):
         return True
     if is_code or (scale.is_code(line) and (ends_sentence(last.text) or not _is_full(last))):
         return False
     return _same_paragraph(last, line, scale, lines_so_far)
+
+
+def _shares_gap(last: Line, line: Line) -> bool:
+    """Whether one gap between pieces goes on from one row to the next: the gap between two columns."""
+    enough = 0.6 * line.size
+    for a, b in pairwise(last.parts):
+        for c, d in pairwise(line.parts):
+            if min(b.x0, d.x0) - max(a.x1, c.x1) > enough:
+                return True
+    return False
 
 
 def _lines_up(last: Line, line: Line) -> bool:

@@ -147,6 +147,8 @@ def _line(row: list[Piece], region: Region) -> Line:
         gap = right.x0 - left.x1
         gaps = gaps or gap > _CELL_GAP * main.size
         parts.append(("" if gap < _JOINED_GAP * main.size else " ") + right.text)
+    if "\u0590" <= main.text[:1] <= "\u08ff":  # Hebrew, Arabic: the row begins at the right
+        parts = [row[-1].text, *(" " + piece.text for piece in row[-2::-1])]
     return Line(
         "".join(parts),
         row[0].x0,

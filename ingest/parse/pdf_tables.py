@@ -1,10 +1,9 @@
-"""Tables of a PDF page: cells between drawn borders, and cells that merely line up."""
+"""Tables of a PDF page whose cells stand between drawn borders."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,8 +12,6 @@ from ingest.parse.pdf_words import Piece
 
 _TOUCH = 3.0  # points: borders this close meet
 _SAME = 2.0  # points: borders this close are one
-_STRAY = 0.15  # of the rows may run over the gap between two columns
-_MIN_GAP = 0.3  # in font sizes, between two columns
 _MAX_RULES = 600  # more are a drawing
 
 Cell = list[Piece]
@@ -187,17 +184,32 @@ def _slot(edges: list[float], at: float) -> int:
 
 
 def _text_rows(cells: list[Cell]) -> list[list[Cell]]:
-    """One row, or several where the cells of a band without inner borders hold equally many lines."""
+    """One row, or several where borders between them are missing: cells with equally many lines side by side.
+
+    Where numbers stand in most of those cells, a cell of one line beside them belongs to all of the rows.
+    """
     levels = [_levels(cell) for cell in cells]
-    filled = [level for level in levels if level]
-    count = len(filled[0])
-    if len(filled) < 2 or count < 2 or any(len(level) != count for level in filled):
+    several = [level for level in levels if len(level) > 1]
+    count = len(several[0]) if several else 1
+    if len(several) < 2 or any(len(level) != count for level in several):
         return [cells]
-    for index in range(count):
-        tops = [level[index][0].top for level in filled]
-        if max(tops) - min(tops) > 0.4 * filled[0][index][0].size:
+    if any(len(level) == 1 for level in levels):
+        numeric = sum(all(is_number(" ".join(p.text for p in line)) for line in level) for level in several)
+        if numeric < 0.6 * len(several):
             return [cells]
-    return [[level[index] if level else [] for level in levels] for index in range(count)]
+    for lines in zip(*several, strict=True):
+        tops = [line[0].top for line in lines]
+        if max(tops) - min(tops) > 0.4 * lines[0][0].size:
+            return [cells]
+    return [
+        [level[index] if len(level) > 1 else level[0] if level else [] for level in levels]
+        for index in range(count)
+    ]
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell holds a number, a date or a share rather than words."""
+    return any(c.isdigit() for c in text) and sum(c.isalpha() for c in text) <= 2
 
 
 def _levels(cell: Cell) -> list[Cell]:
@@ -209,79 +221,3 @@ def _levels(cell: Cell) -> list[Cell]:
         else:
             lines.append([piece])
     return lines
-
-
-def aligned(rows: list[list[Piece]]) -> list[list[Cell]]:
-    """Cells of rows without borders, in the columns that the rows share.
-
-    Args:
-        rows: the pieces of each row from the left.
-
-    Returns:
-        One list of cells per row, all of one length; empty cells stay empty. A piece that spans several
-        columns stands in the first of them.
-    """
-    columns = _columns(rows)
-    result: list[list[Cell]] = []
-    for row in rows:
-        cells: list[Cell] = [[] for _ in columns]
-        for piece in row:
-            for part in _parted(piece, columns) if len(row) > 1 else [piece]:
-                cells[_column(columns, part)].append(part)
-        result.append(cells)
-    return result
-
-
-def _columns(rows: list[list[Piece]]) -> list[tuple[float, float]]:
-    """Left and right edges of the columns: stretches of the width that few rows leave empty."""
-    steps: list[tuple[float, int]] = []
-    for row in rows:
-        for piece in row:
-            steps += [(piece.x0, 1), (piece.x1, -1)]
-    steps.sort()
-    few = _STRAY * len(rows)
-    columns: list[tuple[float, float]] = []
-    cover, start = 0, None
-    for at, step in steps:
-        cover += step
-        if cover > few and start is None:
-            start = at
-        elif cover <= few and start is not None:
-            columns.append((start, at))
-            start = None
-    merged: list[tuple[float, float]] = []
-    for x0, x1 in columns:
-        if merged and x0 - merged[-1][1] < _MIN_GAP * rows[0][0].size:
-            merged[-1] = (merged[-1][0], x1)
-        else:
-            merged.append((x0, x1))
-    return merged or [(rows[0][0].x0, rows[0][-1].x1)]
-
-
-def _parted(piece: Piece, columns: list[tuple[float, float]]) -> list[Piece]:
-    """A piece that runs over the gap between two columns, cut at its space there, if it has one."""
-    for (_, left), (right, _) in pairwise(columns):
-        if not (piece.x0 < left - piece.size and piece.x1 > right + piece.size and " " in piece.text):
-            continue
-        per_char = (piece.x1 - piece.x0) / len(piece.text)
-        at = ((left + right) / 2 - piece.x0) / per_char
-        space = min(
-            (i for i, c in enumerate(piece.text) if c == " "), key=lambda index: abs(index + 0.5 - at)
-        )
-        if abs(space + 0.5 - at) * per_char > 1.2 * piece.size:
-            continue
-        cut = piece.x0 + per_char * space
-        head = replace(piece, text=piece.text[:space], x1=round(cut, 1))
-        tail = replace(piece, text=piece.text[space + 1 :], x0=round(cut + per_char, 1))
-        return [head, *_parted(tail, columns)]
-    return [piece]
-
-
-def _column(columns: list[tuple[float, float]], piece: Piece) -> int:
-    overlaps = [min(piece.x1, x1) - max(piece.x0, x0) for x0, x1 in columns]
-    best = max(overlaps)
-    if best > 0:
-        # A spanning piece belongs to the first column that it really covers.
-        return next(i for i, o in enumerate(overlaps) if o > 0.5 * min(best, columns[i][1] - columns[i][0]))
-    middle = (piece.x0 + piece.x1) / 2
-    return min(range(len(columns)), key=lambda i: abs((columns[i][0] + columns[i][1]) / 2 - middle))
