@@ -149,9 +149,9 @@ class IngestSettings(_Section):
     ocr_max_pages: int = Field(
         default=200, ge=0, le=100_000, description="pages of one document that are recognised at most"
     )
-    # A dense A4 page takes 3 to 6 s on one core; the rest is for a machine that does other things as well.
+    # A dense A4 page takes 3.4 s of one core; the rest is for a machine that does other things as well.
     ocr_page_timeout_s: float = Field(
-        default=60.0,
+        default=120.0,
         ge=1,
         le=3600,
         description="one recognised page; such pages do not count to parse_timeout_s",

@@ -118,6 +118,9 @@ def _end_with_parent() -> None:
 def main() -> None:
     """Limit this process and serve."""
     import resource
+    import warnings
+
+    warnings.simplefilter("ignore")  # libraries complain of damaged files at length; the reply says it once
 
     memory_bytes = int(sys.argv[1])
     # Mapped libraries count too: the parent's watch on resident memory is the exact cap, this the hard stop.

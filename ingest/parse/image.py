@@ -6,7 +6,9 @@ Boxes count pixels of the frame as it is shown (after the orientation that a cam
 from __future__ import annotations
 
 import io
+import struct
 import warnings
+import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 # A3 at 600 dpi has 70 million; decoded to three bytes each they stay well below the parser's memory cap.
 MAX_PIXELS = 150_000_000
 _MAX_FRAMES = 2000
+_DAMAGED = "The picture is damaged or cut off; upload it again from the original."
+# What Pillow raises on damaged files.
+DAMAGE = (OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, struct.error, zlib.error)
 
 
 def parse_image(content: bytes, options: ParseOptions, media_type: str) -> ParsedDocument:
@@ -41,48 +46,89 @@ def parse_image(content: bytes, options: ParseOptions, media_type: str) -> Parse
     """
     if (reason := why_not(options)) is not None:
         raise DocumentRejected("no_text", f"The file is a picture. {reason}")
-    recogniser = Recogniser(options.ocr_max_pages)
-    lines: list[Line] = []
-    lost: list[int] = []
-    chars = 0
     with open_image(content) as image:
         total = frame_count(image, media_type)
-        for number in range(1, total + 1):
+    reader = _Reader(content, total, options)
+    for number in range(1, total + 1):
+        reader.read(number)
+        tell_pages(number, total)
+    return reader.document(media_type)
+
+
+class _Reader:
+    """Reads the frames of one picture in turn."""
+
+    def __init__(self, content: bytes, total: int, options: ParseOptions) -> None:
+        self._content, self._total, self._options = content, total, options
+        self._recogniser = Recogniser(options.ocr_max_pages)
+        self._lines: list[Line] = []
+        self._chars = 0
+        self._damaged: list[int] = []
+        self._lost: list[int] = []
+
+    def read(self, number: int) -> None:
+        """Read a frame; of one that is cut off, what is there."""
+        try:
+            page = self._recogniser.read(number, self._total, lambda: (self._pixels(number), 1.0))
+        except DAMAGE:
+            self._lost.append(number)
+            return
+        if page is not None:
+            self._chars += page.chars
+            check_length(self._chars, self._options.limits)
+            self._lines.extend(lines_of_page(page))
+
+    def _pixels(self, number: int) -> Pixels:
+        with open_image(self._content) as image:
             try:
-                page = recogniser.read(number, total, lambda at=number: (frame_pixels(image, at), 1.0))
-            except (OSError, SyntaxError, ValueError):  # what Pillow raises on damaged frames
-                lost.append(number)
-                continue
-            if page is not None:
-                chars += page.chars
-                check_length(chars, options.limits)
-                lines.extend(lines_of_page(page))
-            tell_pages(number, total)
-    return _document(media_type, total, lines, lost, recogniser)
+                return frame_pixels(image, number)
+            except DAMAGE:
+                pass
+        with open_image(self._content) as image, _cut_off_allowed():
+            pixels = frame_pixels(image, number)
+        self._damaged.append(number)
+        return pixels
+
+    def document(self, media_type: str) -> ParsedDocument:
+        """The document of all frames; raises `DocumentRejected` when nothing was read."""
+        if len(self._lost) == self._total:
+            raise DocumentRejected("corrupt", _DAMAGED)
+        if not self._lines and self._damaged:
+            raise DocumentRejected("corrupt", f"{_DAMAGED} No text was recognised in what is left of it.")
+        if not self._lines:
+            raise DocumentRejected(
+                "no_text",
+                "No text was recognised in the picture. Upload a sharper one, or a document with text.",
+            )
+        return ParsedDocument(
+            media_type=media_type,
+            blocks=blocks_as_shown(blocks_of_lines(self._lines), self._recogniser.turns),
+            pages=self._total,
+            warnings=tuple(self._warnings()),
+            partial=bool(self._lost or self._damaged) or self._recogniser.partial,
+        )
+
+    def _warnings(self) -> list[ParseWarning]:
+        told = self._recogniser.warnings()
+        for code, detail, pages in (
+            ("pages_damaged", "These pages are damaged; what is left of them was read.", self._damaged),
+            ("pages_unreadable", "These pages are damaged and were skipped.", self._lost),
+        ):
+            if pages:
+                told.append(ParseWarning(code, detail, tuple(pages)))
+        return told
 
 
-def _document(
-    media_type: str, total: int, lines: list[Line], lost: list[int], recogniser: Recogniser
-) -> ParsedDocument:
-    if len(lost) == total:
-        raise DocumentRejected("corrupt", "The picture is damaged and could not be decoded.")
-    if not lines:
-        raise DocumentRejected(
-            "no_text",
-            "No text was recognised in the picture. Upload a sharper one, or a document with text.",
-        )
-    told = recogniser.warnings()
-    if lost:
-        told.append(
-            ParseWarning("pages_unreadable", "These pages are damaged and were skipped.", tuple(lost))
-        )
-    return ParsedDocument(
-        media_type=media_type,
-        blocks=blocks_as_shown(blocks_of_lines(lines), recogniser.turns),
-        pages=total,
-        warnings=tuple(told),
-        partial=bool(lost) or recogniser.partial,
-    )
+@contextmanager
+def _cut_off_allowed() -> Generator[None]:
+    """Let Pillow leave grey what is missing at the end of a file."""
+    from PIL import ImageFile
+
+    ImageFile.LOAD_TRUNCATED_IMAGES = True
+    try:
+        yield
+    finally:
+        ImageFile.LOAD_TRUNCATED_IMAGES = False
 
 
 @contextmanager
@@ -93,7 +139,6 @@ def open_image(content: bytes) -> Generator[Image]:
         DocumentRejected: `corrupt`, or `too_big` for more than `MAX_PIXELS`.
     """
     from PIL import Image as images
-    from PIL import UnidentifiedImageError
 
     images.MAX_IMAGE_PIXELS = MAX_PIXELS
     try:
@@ -104,8 +149,8 @@ def open_image(content: bytes) -> Generator[Image]:
         raise DocumentRejected(
             "too_big", f"The picture has more than {MAX_PIXELS // 1_000_000} million pixels; make it smaller."
         ) from error
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-        raise DocumentRejected("corrupt", "The picture is damaged and could not be opened.") from error
+    except DAMAGE as error:
+        raise DocumentRejected("corrupt", _DAMAGED) from error
     with image:
         yield image
 
@@ -116,7 +161,7 @@ def frame_count(image: Image, media_type: str) -> int:
         return 1
     try:
         return max(1, min(int(getattr(image, "n_frames", 1)), _MAX_FRAMES))
-    except (OSError, SyntaxError, ValueError):  # a damaged list of frames: the first may still be whole
+    except DAMAGE:  # a damaged list of frames: the first may still be whole
         return 1
 
 
@@ -131,7 +176,7 @@ def shown_frame(image: Image, number: int) -> Image:
     """Frame `number`, counted from 1, upright as its camera noted, on white, in RGB.
 
     Raises:
-        OSError, SyntaxError, ValueError: the frame is damaged.
+        one of `DAMAGE`: the frame is damaged.
     """
     from PIL import Image as images
     from PIL import ImageOps

@@ -70,14 +70,14 @@ def _pdf_page(content: bytes, number: int, width: int) -> tuple[Image, tuple[flo
 
 
 def _frame(content: bytes, media_type: str, number: int, width: int) -> tuple[Image, tuple[float, float]]:
-    from ingest.parse.image import frame_count, open_image, shown_frame
+    from ingest.parse.image import DAMAGE, frame_count, open_image, shown_frame
 
     with open_image(content) as image:
         if number > frame_count(image, media_type):
             raise DocumentRejected(NO_PICTURE, "The picture has no such page.")
         try:
             frame = shown_frame(image, number)
-        except (OSError, SyntaxError, ValueError) as error:
+        except DAMAGE as error:
             raise DocumentRejected(NO_PICTURE, "This page is damaged and cannot be shown.") from error
     size = frame.size
     scale = min(width / size[0], _MAX_HEIGHT / size[1], 1.0)  # a small picture is not blown up

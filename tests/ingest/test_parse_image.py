@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -193,10 +194,15 @@ def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded() -> None:
     assert error.value.code == "too_big"
 
 
-def test_a_cut_off_picture_is_corrupt() -> None:
-    content = encoded(written(ENGLISH, paper=(1000, 330)))
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+def test_of_a_picture_that_is_cut_off_the_rest_is_read(kind: str) -> None:
+    content = encoded(written(ENGLISH, paper=(1000, 700)), kind)
+    document = read(content[: int(0.9 * len(content))], f"cut.{kind.lower()}")
+    assert "completed in 1962" in document.text
+    assert document.partial
+    assert ("pages_damaged", [1]) in [(w["code"], w["pages"]) for w in document.warnings]
     with pytest.raises(DocumentRejected) as error:
-        read(content[: len(content) // 2], "cut.png")
+        read(content[:300], f"cut.{kind.lower()}")
     assert error.value.code == "corrupt"
 
 
@@ -228,3 +234,21 @@ def test_huge_pictures_are_read_from_a_smaller_copy() -> None:
     document = of(big)
     assert plain(document.text) == plain(ENGLISH)
     assert document.offset_map.place(span(0)).boxes[0].x1 > A4[0]
+
+
+def test_the_image_only_pdf_gives_its_text_and_a_scan_with_a_text_layer_is_left_to_it(
+    shared_data: Path,
+) -> None:
+    scan = read((shared_data / "data/docs/pdf_image_only.pdf").read_bytes(), "a.pdf")
+    assert "Docling bundles PDF document conversion" in scan.text
+    layered = read((shared_data / "data/docs/pdf_scanned_with_ocr_layer.pdf").read_bytes(), "a.pdf")
+    assert "coming with fifty thousand men to raise the siege" in layered.text
+    assert "ocr_used" not in [w["code"] for w in layered.warnings]
+
+
+def test_a_scan_without_any_letter_is_not_taken_for_read(shared_data: Path) -> None:
+    for name in ("cases/D10/no_text_layer.pdf", "data/docs/pdf_empty_page.pdf"):
+        with pytest.raises(DocumentRejected) as error:
+            read((shared_data / name).read_bytes(), "a.pdf")
+        assert error.value.code == "no_text"
+        assert error.value.detail

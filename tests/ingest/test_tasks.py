@@ -27,6 +27,7 @@ from core.settings import get_settings
 from core.types import DocumentStatus, JobStatus
 from core.worker import Task
 from ingest import service, tasks
+from ingest.parse import ocr
 from ingest.values import Progress
 from tests.ingest.lifecycle import (
     SCOPE,
@@ -39,6 +40,7 @@ from tests.ingest.lifecycle import (
     upload,
 )
 from tests.ingest.parsing import pdf
+from tests.ingest.pictures import encoded, written
 
 TEXT = (
     "# Pumps\n\nPump 7 runs at 620 rpm. Acme Corp. built it in Berlin.\n\n"
@@ -396,6 +398,22 @@ def test_a_document_deleted_while_it_is_read_stops_being_read(
         assert time.monotonic() - started < 4
     assert jobs(sqlite_database, document.id, Task.NORMALIZE)[0].status == JobStatus.CANCELLED.value
     assert count(sqlite_database, PassageRow) == [0]
+
+
+@pytest.mark.skipif(not ocr.available(), reason="the extra `ocr` is not installed")
+def test_a_page_that_takes_too_long_fails_its_document_with_the_reason(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_tenants(sqlite_database)
+    monkeypatch.setenv("GEO_INGEST__OCR_PAGE_TIMEOUT_S", "1")
+    get_settings.cache_clear()
+    dense = written("\n".join("Every line of this page holds a good many words." for _ in range(70)), size=14)
+    document = upload(sqlite_database, encoded(dense), "dense.png").document
+    assert run_waiting(sqlite_database, document.id) == ["ingest.normalize"]
+    seen = get(sqlite_database, document.id)
+    assert seen.status is DocumentStatus.FAILED
+    assert seen.error is not None
+    assert (seen.error.code, "page 1" in seen.error.detail) == ("timeout", True)
 
 
 def many_pages() -> bytes:
