@@ -212,7 +212,7 @@ def _metadata(root: Any) -> tuple[str, dict[str, str]]:
 
 
 def _put(properties: dict[str, str], name: str, value: str) -> None:
-    if value and name not in properties:
+    if value and value.lower() != "unknown" and name not in properties:
         properties[name] = value
 
 

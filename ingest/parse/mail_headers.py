@@ -28,6 +28,8 @@ _WESTERN = frozenset(
     ("ascii", "us-ascii", "iso-8859-1", "iso8859-1", "latin1", "latin-1", "windows-1252", "cp1252")
 )
 _MANY = 0.1
+# The library's address parser calls itself for each open bracket.
+_ADDRESS_ERRORS = (ValueError, IndexError, TypeError, RecursionError)
 
 
 def field(message: Message, name: str) -> str:
@@ -83,7 +85,7 @@ def sender(message: Message) -> Address:
     """The first author."""
     try:
         return Address(*parseaddr(field(message, "from")))
-    except (ValueError, IndexError, TypeError):
+    except _ADDRESS_ERRORS:
         return Address("", "")
 
 
@@ -92,7 +94,7 @@ def address_list(message: Message, name: str) -> str:
     told = ", ".join(v for v in fields(message, name) if v)[:_FIELD_MAX]
     try:
         found = [f"{n} <{a}>" if n else a for n, a in getaddresses([told]) if n or a]
-    except (ValueError, IndexError, TypeError):
+    except _ADDRESS_ERRORS:
         return told
     if len(found) <= _ADDRESSES_SHOWN:
         return ", ".join(found) or told

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import regex
 
@@ -20,6 +20,7 @@ _QUOTED = "Quoted message"
 _LEVEL = 2
 _MAX_LEVEL = 6
 _ATTRIBUTION_MAX = 300
+_MAX_RUNS = 5000  # nobody writes so; marks that change this often are no quotes
 _MARKS = regex.compile(r"^(?:>[ \t]?){1,40}+")
 _FORWARD_MARKS = (
     "Original Message|Forwarded Message|Original Appointment|原始邮件|原始郵件|原邮件|转发邮件"
@@ -113,6 +114,8 @@ def _is_forwarded_head(text: str, following: list[Block]) -> bool:
 def _by_depth(text: str, flowed: bool) -> Iterator[tuple[int, str]]:
     """Runs of lines of one quoting depth, marks taken off."""
     lines = [_depth(line) for line in text.splitlines()]
+    if sum(a[0] != b[0] for a, b in pairwise(lines)) > _MAX_RUNS:
+        lines = [(0, line) for _, line in lines]
     for depth, run in groupby(_healed(lines), key=lambda line: line[0]):
         content = [line for _, line in run]
         yield depth, _joined_flow(content) if flowed else "\n".join(content)

@@ -48,17 +48,17 @@ class Parts:
         """
         offset = self._tables
         for block in blocks:
-            if block.table is not None:
-                self._tables = max(self._tables, block.table + offset + 1)
-            self.blocks.append(
-                replace(
-                    block,
-                    level=block.level + deeper if block.kind is BlockKind.HEADING else block.level,
-                    table=None if block.table is None else block.table + offset,
-                    member=_joined(member, block.member),
-                )
-            )
             self._chars += len(block.text)
+            level, table = block.level, block.table
+            if block.kind is BlockKind.HEADING:
+                level += deeper
+            if table is not None:
+                table += offset
+                self._tables = max(self._tables, table + 1)
+            placed = (level, table, _joined(member, block.member))
+            if placed != (block.level, block.table, block.member):
+                block = replace(block, level=level, table=table, member=placed[2])
+            self.blocks.append(block)
         check_length(self._chars, self.options.limits)
 
     def warn(self, code: str, detail: str, *, partial: bool = False) -> None:
@@ -115,7 +115,10 @@ class Parts:
             self.warn("attachment_unreadable", f"{name}: corrupt. {type(error).__name__}", partial=True)
             return
         self.add((Block(BlockKind.HEADING, (Fragment(name, ""),), level),), name)
-        self.add(parsed.blocks, name, level)
+        again = (
+            parsed.blocks[:1] and parsed.blocks[0].kind is BlockKind.HEADING and parsed.blocks[0].text == name
+        )
+        self.add(parsed.blocks[1:] if again else parsed.blocks, name, level)
         self.partial = self.partial or parsed.partial
         self.take(parsed.warnings, name)
 

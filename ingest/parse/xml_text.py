@@ -10,7 +10,7 @@ import regex
 from ingest.parse.formats import XML
 from ingest.parse.members import Parts
 from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
-from ingest.parse.xml_tree import Tree, children, local_name, read_xml, text_of
+from ingest.parse.xml_tree import Tree, attributes, children, local_name, read_xml, text_of
 
 _PARAGRAPHS = frozenset(
     [
@@ -178,6 +178,6 @@ def _named_values(path: str, values: list[tuple[str, str, Any]]) -> Iterator[Blo
 
 
 def _attributes(element: Any) -> Iterator[tuple[str, str]]:
-    for name, value in element.attrib.items():
-        if not str(name).startswith(_ABOUT_THE_FILE) and str(value).strip():
-            yield str(name).rsplit("}", 1)[-1], " ".join(str(value).split())
+    for name, value in attributes(element):
+        if not name.startswith(_ABOUT_THE_FILE) and value.strip():
+            yield name.rsplit("}", 1)[-1], " ".join(value.split())

@@ -17,11 +17,12 @@ from ingest.parse.within import check_length
 from ingest.parse.zip_package import safe_xml
 
 _DECLARATION = regex.compile(r"^\s*<\?xml\s[^>]*\?>")
-_CDATA = regex.compile(r"(<!\[CDATA\[.*?\]\]>)", regex.DOTALL)
+_CDATA = "<![CDATA["
 _NAMED = regex.compile(r"&([A-Za-z][A-Za-z0-9]{1,31});")
 _BARE = regex.compile(r"&(?!#\d{1,7};|#[xX][0-9A-Fa-f]{1,6};|(?:amp|lt|gt|quot|apos);)")
 _FORBIDDEN = regex.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _OWN = frozenset({"amp", "lt", "gt", "quot", "apos"})
+_FEW = 100  # the mapping of attributes searches all of them for each, so it is quadratic
 _FIRST_TAG = regex.compile(r"<[A-Za-z_]")
 
 
@@ -62,7 +63,7 @@ def read_xml(content: bytes, limits: Limits) -> Tree:
     try:
         return Tree(_strict(text), decoded, decoded.warnings)
     except ValueError as error:
-        problem = str(error).split(" (<string>")[0]
+        problem = str(error).split("\n")[0].split(" (<string>")[0]
     mended = _outside_cdata(_FORBIDDEN.sub(" ", text), lambda part: _BARE.sub("&amp;", part))
     try:
         return Tree(_strict(mended), decoded, decoded.warnings)
@@ -90,8 +91,20 @@ def text_of(element: Any) -> str:
     return " ".join("".join(element.itertext()).split())
 
 
+def attributes(element: Any) -> list[tuple[str, str]]:
+    """Attributes with their namespaced names, in order."""
+    if len(element.attrib) <= _FEW:
+        return [(str(name), str(value)) for name, value in element.attrib.items()]
+    return [(str(value.attrname), str(value)) for value in element.xpath("@*")]
+
+
 def _outside_cdata(text: str, change: Callable[[str], str]) -> str:
-    return "".join(part if n % 2 else change(part) for n, part in enumerate(_CDATA.split(text)))
+    parts: list[str] = []
+    at = 0
+    while (begin := text.find(_CDATA, at)) >= 0 and (end := text.find("]]>", begin)) >= 0:
+        parts.extend((change(text[at:begin]), text[begin : end + 3]))
+        at = end + 3
+    return "".join((*parts, change(text[at:])))
 
 
 def _with_characters(text: str) -> str:
