@@ -47,11 +47,12 @@ _PARSERS: dict[str, tuple[str, str]] = {
     RSS: ("feed", "parse_feed"),
     ATOM: ("feed", "parse_feed"),
     XML: ("xml_text", "parse_xml"),
-    "text/csv": ("delimited", "parse_delimited"),
-    "text/tab-separated-values": ("delimited", "parse_delimited"),
-    "application/json": ("json_text", "parse_json"),
-    "application/jsonl": ("json_text", "parse_json"),
+    formats.CSV: ("delimited", "parse_delimited"),
+    formats.TSV: ("delimited", "parse_delimited"),
+    formats.JSON: ("json_text", "parse_json"),
+    formats.JSONL: ("json_text", "parse_json"),
     TEXT: ("text", "parse_text"),
+    formats.RST: ("text", "parse_text"),
     **dict.fromkeys(formats.IMAGES, ("image", "parse_image")),
 }
 
@@ -84,12 +85,6 @@ def parse_bytes(
 
 
 def parser_of(media_type: str) -> Parser:
-    """The parser of a media type; text formats without one of their own are read as plain text.
-
-    Raises:
-        DocumentRejected: `unsupported_format`.
-    """
-    if media_type not in _PARSERS and media_type in formats.BINARY:
-        formats.refuse(formats.FORMATS[media_type].what)
-    module, function = _PARSERS.get(media_type, _PARSERS[TEXT])
+    """The parser of a media type that `sniff` gives."""
+    module, function = _PARSERS[media_type]
     return getattr(import_module(f"ingest.parse.{module}"), function)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import DocumentRejected
-from ingest.parse import formats
+from ingest.parse import formats, parser_of
 from ingest.parse.sniff import sniff
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(64)
@@ -198,6 +198,10 @@ def test_what_is_not_read_is_refused_with_what_to_do(content, reason, says):
     assert says in error.value.detail
     if reason == "unsupported_format":
         assert formats.READABLE in error.value.detail
+
+
+def test_every_format_that_is_called_readable_has_a_parser():
+    assert all(callable(parser_of(media_type)) for media_type in formats.FORMATS)
 
 
 def test_a_declared_type_is_a_hint_only():
