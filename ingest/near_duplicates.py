@@ -42,15 +42,25 @@ Key = tuple[str, int]
 """A document and a version of it."""
 
 
-def write_signature(session: Session, row: DocumentRow, version: int, values: Signature | None) -> None:
-    """Replace a version's signature and bands; None when its text is too short to have one."""
-    for table in (SignatureBandRow, SignatureRow):
-        session.execute(delete(table).where(table.document_id == row.id, table.version == version))
+def write_signature(
+    session: Session, row: DocumentRow, version: int, values: Signature | None, *, first: bool = False
+) -> None:
+    """Replace a version's signature and bands; None when its text is too short to have one.
+
+    `first` says that there is none to replace.
+    """
+    if not first:
+        for table in (SignatureBandRow, SignatureRow):
+            session.execute(delete(table).where(table.document_id == row.id, table.version == version))
     if values is None:
         return
     from ingest.near import band_keys
 
-    session.add(SignatureRow(document_id=row.id, version=version, values=values.astype("<u4").tobytes()))
+    session.execute(
+        sql_insert(SignatureRow).values(
+            document_id=row.id, version=version, values=values.astype("<u4").tobytes()
+        )
+    )
     own = {"document_id": row.id, "version": version, "collection_id": row.collection_id}
     session.execute(
         sql_insert(SignatureBandRow), [{**own, "key": key} for key in sorted(set(band_keys(values)))]

@@ -54,6 +54,7 @@ def write_normalized(
     stored = session.get(DocumentVersionRow, (document_id, version)) if row is not None else None
     if row is None or stored is None:
         return False
+    first = stored.text is None
     stored.text = document.text
     stored.offset_map = document.offset_map.to_bytes()
     stored.outline = document.outline
@@ -67,7 +68,7 @@ def write_normalized(
     stored.passage_count = len(drafts)
     stored.properties = _properties(document.properties)
     _note_recipe(stored, recipe)
-    write_signature(session, row, version, signature)
+    write_signature(session, row, version, signature, first=first)
     session.flush()
     session.execute(
         delete(PassageRow).where(PassageRow.document_id == document_id, PassageRow.version == version)
