@@ -117,6 +117,7 @@ def _end_with_parent() -> None:
 
 def main() -> None:
     """Limit this process and serve."""
+    import gc
     import resource
     import warnings
 
@@ -126,6 +127,9 @@ def main() -> None:
     # Mapped libraries count too: the parent's watch on resident memory is the exact cap, this the hard stop.
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes + (1 << 30), memory_bytes + (1 << 30)))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Blocks of a document live until the reply and form no cycles; looking through them at Python's usual
+    # pace cost a third of the time on a sheet of 500,000 cells.
+    gc.set_threshold(100_000, 50, 50)
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # a library that prints must not write into the reply
     _end_with_parent()

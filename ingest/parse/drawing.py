@@ -67,18 +67,31 @@ def _cached(element: Any) -> str:
 
 
 def _points(element: Any) -> dict[int, str]:
-    found: dict[int, str] = {}
-    levels = element.findall(f".//{C}lvl") or [element]
+    """Texts by index. Of grouped categories each names its groups first: `Europe France`."""
+    levels = element.findall(f".//{C}lvl")
+    if not levels:
+        return _level_points(element)
+    found = _level_points(levels[0])
+    for level in levels[1:]:  # from the inner level out
+        groups = _level_points(level)
+        name = ""
+        for index in range(max([*found, *groups], default=-1) + 1):
+            name = groups.get(index, name)
+            if index in found and name:
+                found[index] = f"{name} {found[index]}"
+    return found
+
+
+def _level_points(element: Any) -> dict[int, str]:
+    numeric = element.find(C + "numRef") is not None or element.find(C + "numLit") is not None
     code = next((f.text or "" for f in element.iter(C + "formatCode")), "")
-    for level in reversed(levels):  # the outer level of grouped categories comes last
-        for point in level.iter(C + "pt"):
-            index = point.get("idx") or ""
-            value = point.find(C + "v")
-            if index.isdigit() and value is not None and value.text:
-                own = point.get("formatCode") or code
-                text = shown_number(value.text, own) if element.find(C + "numRef") is not None else value.text
-                before = found.get(int(index))
-                found[int(index)] = f"{before} {text}" if before else text
+    found: dict[int, str] = {}
+    for point in element.iter(C + "pt"):
+        index = point.get("idx") or ""
+        value = point.find(C + "v")
+        if index.isdigit() and int(index) < _MAX_POINTS and value is not None and value.text:
+            text = value.text.strip()
+            found[int(index)] = shown_number(text, point.get("formatCode") or code) if numeric else text
     return found
 
 
