@@ -19,7 +19,13 @@ from ingest.parse.pdf_document import (
 )
 from ingest.parse.pdf_furniture import without_furniture
 from ingest.parse.pdf_layout import lines_of_page
-from ingest.parse.pdf_recognise import PageReader, has_picture, lacks_text, page_reader
+from ingest.parse.pdf_recognise import (
+    PageReader,
+    has_picture,
+    lacks_text,
+    may_be_scan,
+    page_reader,
+)
 from ingest.parse.pdf_words import PageText
 from ingest.parse.progress import tell_pages
 from ingest.parse.recognise import Recogniser, why_not
@@ -86,8 +92,10 @@ def _read(
             lost.append(number)
             continue
         page, text = read
-        if recognise is not None and lacks_text(text) and has_picture(page):
+        if recognise is not None and lacks_text(text) and (text.unmapped or has_picture(page)):
             text = recognise(page, number) or text
+        elif recognise is not None and may_be_scan(page, text):
+            text = recognise.stamped(page, number, text)
         if lacks_text(text):
             text.pieces, text.others = [], []  # what is left of it reads as noise
         chars += text.chars
@@ -106,7 +114,7 @@ def _require_text(pages: list[PageText], options: ParseOptions, recogniser: Reco
             )
         what = "has no text layer" if unmapped == 0 else "has fonts whose letters cannot be read"
         reason = why_not(options)
-        if reason is None and recogniser.turns:
+        if reason is None and recogniser.tried:
             reason = "No text was recognised in its pictures."
         raise DocumentRejected(
             "no_text",

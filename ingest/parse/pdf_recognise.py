@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING, Any
 
 import pypdfium2.raw as pdfium
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 UNREADABLE_SHARE = 0.5  # of a page's characters without a text: the page reads as noise
 _DRAWN_LETTERS = 40  # paths on a page without text: letters drawn as outlines, not two rules and a box
+_STAMP_CHARS = 60
+_SCAN_SHARE = 0.6  # of the page that its pictures cover together
+_SCAN_CHARS = 100
 _DPI = 200  # 10 pt letters are 28 pixels high; more costs memory and reads no better
 _MAX_SIDE = 4000  # of the picture: a poster is drawn coarser, its letters are larger
 
@@ -35,6 +39,14 @@ class PageReader:
         """
         return self.recogniser.read(number, self._total, lambda: _picture(page))
 
+    def stamped(self, page: Any, number: int, layer: PageText) -> PageText:
+        """The text of a stamped scan; the layer where the picture says little more than the layer does."""
+        found = self(page, number)
+        if found is None or found.chars < max(_SCAN_CHARS, 3 * layer.chars):
+            self.recogniser.forget(number)
+            return layer
+        return found
+
 
 def _picture(page: Any) -> tuple[Pixels, float]:
     scale = min(_DPI / 72, _MAX_SIDE / max(*page.get_size(), 1.0))
@@ -49,6 +61,21 @@ def page_reader(options: ParseOptions, total: int) -> PageReader | None:
 def lacks_text(text: PageText) -> bool:
     """Whether the text layer of a page is missing or unusable."""
     return text.chars == 0 or text.unmapped > UNREADABLE_SHARE * (text.chars + text.unmapped)
+
+
+def may_be_scan(page: Any, text: PageText) -> bool:
+    """Whether the page is a picture that only a stamp of text stands on: a page number, a scanner's name."""
+    if not 0 < text.chars < _STAMP_CHARS:
+        return False
+    width, height = page.get_size()
+    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+    covered = 0.0
+    for index in range(pdfium.FPDFPage_CountObjects(page)):
+        item = pdfium.FPDFPage_GetObject(page, index)
+        if pdfium.FPDFPageObj_GetType(item) in (pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_FORM):
+            pdfium.FPDFPageObj_GetBounds(item, left, bottom, right, top)
+            covered += max(0.0, right.value - left.value) * max(0.0, top.value - bottom.value)
+    return covered >= _SCAN_SHARE * width * height
 
 
 def has_picture(page: Any) -> bool:

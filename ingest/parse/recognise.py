@@ -32,27 +32,37 @@ class Recogniser:
 
     Attributes:
         max_pages: pages that are recognised; further ones are left out with a warning.
-        turns: pages that were read, by number, and how they were turned for it.
+        tried: pages that were looked at.
+        turns: pages whose text was recognised, by number, and how they were turned for it.
         doubtful: pages where lines were left out or the models were unsure.
         skipped: pages past the cap.
     """
 
     max_pages: int
+    tried: int = 0
     turns: dict[int, Turn] = field(default_factory=dict)
     doubtful: list[int] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)
 
     def read(self, number: int, total: int, picture: Picture) -> PageText | None:
         """Recognise page `number` of `total`; None when it is past the cap or shows no text."""
-        if len(self.turns) >= self.max_pages:
+        if self.tried >= self.max_pages:
             self.skipped.append(number)
             return None
         tell_pages(number - 1, total, recognising=True)
+        self.tried += 1
         page = ocr.read_image(*picture())
-        self.turns[number] = page.turn
         if page.doubtful:
             self.doubtful.append(number)
-        return page.page_text(number) if page.lines else None
+        if not page.lines:
+            return None
+        self.turns[number] = page.turn
+        return page.page_text(number)
+
+    def forget(self, number: int) -> None:
+        """What was recognised on this page is not used."""
+        self.turns.pop(number, None)
+        self.doubtful = [n for n in self.doubtful if n != number]
 
     @property
     def partial(self) -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 
@@ -118,6 +119,33 @@ def test_only_the_pages_without_text_of_a_mixed_pdf_are_recognised() -> None:
     assert plain(ENGLISH) in plain(document.text)
     assert [(w["code"], w["pages"]) for w in document.warnings] == [("ocr_used", [2])]
     assert document.pages == 2
+
+
+def stamped(picture: Image.Image, stamp: str) -> bytes:
+    """A full-page picture with a line of typed text over it."""
+    from reportlab.lib.utils import ImageReader
+    from reportlab.pdfgen.canvas import Canvas
+
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=(595, 842), invariant=1)
+    canvas.drawImage(ImageReader(picture), 0, 0, 595, 842)
+    canvas.drawString(440, 20, stamp)
+    canvas.showPage()
+    canvas.save()
+    return buffer.getvalue()
+
+
+def test_a_scan_that_only_a_stamp_of_text_stands_on_is_recognised() -> None:
+    document = read(stamped(written(ENGLISH), "Scanned by PocketScan"), "stamped.pdf")
+    assert plain(ENGLISH) in plain(document.text)
+    assert "ocr_used" in [w["code"] for w in document.warnings]
+
+
+def test_a_typed_title_over_a_photograph_is_taken_as_typed() -> None:
+    photograph = Image.linear_gradient("L").resize((600, 850)).convert("RGB")
+    document = read(stamped(photograph, "Annual report"), "cover.pdf")
+    assert document.text == "Annual report"
+    assert document.warnings == []
 
 
 def test_pages_past_the_cap_are_left_out_and_named() -> None:
