@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from sqlalchemy import select
 
@@ -267,3 +270,15 @@ def test_passages_and_text_are_those_of_the_new_choices_only(database: Database)
     assert old.recipe != new.recipe
     assert len(passages) == new.passage_count > old.passage_count
     assert begun.total == 1
+
+
+def test_every_file_that_turns_bytes_into_passages_counts_in_the_parsers_version() -> None:
+    code = (
+        "import importlib, pkgutil, sys, ingest.parse\n"
+        "for m in pkgutil.iter_modules(ingest.parse.__path__):\n"
+        "    importlib.import_module(f'ingest.parse.{m.name}')\n"
+        "import ingest.normalize, ingest.split\n"
+        "print(*(m for m in sys.modules if m.startswith('ingest.') and not m.startswith('ingest.parse')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {m.removeprefix("ingest.") for m in done.stdout.split()} == set(recipe._DECIDES)
