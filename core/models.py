@@ -23,6 +23,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
+    text,
 )
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -30,6 +31,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from core.db import UtcDateTime, utcnow
 
 _Json = JSON().with_variant(postgresql.JSONB(), "postgresql")
+_EPOCH = text("'1970-01-01 00:00:00'")
 _BigId = BigInteger().with_variant(Integer, "sqlite")  # SQLite autoincrements INTEGER only
 
 
@@ -390,7 +392,10 @@ class EntityRow(Base):
 
 class EntityAliasRow(Base):
     __tablename__ = "entity_aliases"
-    __table_args__ = (Index("ix_entity_aliases_folded", "tenant_id", "folded"),)
+    __table_args__ = (
+        Index("ix_entity_aliases_folded", "tenant_id", "folded"),
+        Index("ix_entity_aliases_changed", "tenant_id", "changed_at"),
+    )
 
     entity_id: Mapped[str] = mapped_column(ForeignKey("entities.id", ondelete="CASCADE"), primary_key=True)
     folded: Mapped[str] = mapped_column(String(300), primary_key=True, doc="search form of the alias")
@@ -398,6 +403,9 @@ class EntityAliasRow(Base):
     alias: Mapped[str] = mapped_column(String(300))
     lang: Mapped[str] = mapped_column(String(8), default="und")
     weight: Mapped[float] = mapped_column(default=1.0, doc="relative frequency, for the prior")
+    changed_at: Mapped[datetime] = mapped_column(
+        default=utcnow, onupdate=utcnow, server_default=_EPOCH, doc="tells a re-link what is new"
+    )
 
 
 class EntityEventRow(Base):

@@ -22,6 +22,7 @@ class Task(StrEnum):
     NORMALIZE = "ingest.normalize"
     DISAMBIGUATE = "ingest.disambiguate"
     PURGE = "ingest.purge"
+    RELINK = "ingest.relink"
     INDEX = "retrieval.index"
     UNINDEX = "retrieval.unindex"
     RERANK = "retrieval.rerank"
@@ -33,6 +34,7 @@ QUEUES: dict[Task, str] = {
     Task.NORMALIZE: "ingest",
     Task.DISAMBIGUATE: "ingest",
     Task.PURGE: "ingest",
+    Task.RELINK: "ingest",
     Task.INDEX: "index",
     Task.UNINDEX: "index",
     Task.RERANK: "query",

@@ -125,6 +125,11 @@ class Catalogue:
     def __len__(self) -> int:
         return len(self._aliases)
 
+    @property
+    def names(self) -> Sequence[Alias]:
+        """Every spelling of every entity."""
+        return self._names
+
     def candidates(self, surface: str, limit: int = MAX_CANDIDATES) -> list[Candidate]:
         """Entities that `surface` may mean, likeliest by name alone first; at most `limit`.
 

@@ -90,6 +90,8 @@ def patch_entity(
     for alias in pin_aliases:
         _pin(session, scope, row, title_of(alias, "alias"))
     session.flush()
+    if name is not None or blocked is not None or pin_aliases:
+        _relink(session, row)
     return _value(session, scope, row)
 
 
@@ -181,6 +183,8 @@ def undo_entity(session: Session, scope: Scope, *, entity_id: str, event_id: int
     _UNDO[event.action](session, scope, row, event)
     event.undone = True
     session.flush()
+    if event.action in (RENAME, PIN, BLOCK, UNBLOCK):
+        _relink(session, row)
     return _value(session, scope, row)
 
 
@@ -200,6 +204,13 @@ def _present(session: Session, scope: Scope, entity_id: str) -> EntityRow:
             merged_into=row.merged_into,
         )
     return row
+
+
+def _relink(session: Session, row: EntityRow) -> None:
+    """Names may stand in documents where nobody has found them, and others may lose their reason."""
+    session.flush()
+    change = new_id("chg")
+    store.ask_relink(session, row.tenant_id, change, [row.id])
 
 
 def _set_blocked(session: Session, row: EntityRow, blocked: bool) -> None:

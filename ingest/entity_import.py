@@ -76,7 +76,8 @@ def import_entities(
             flush()
     flush()
     if created or updated:
-        store.add_event(session, scope, "*", IMPORT, {"created": created, "updated": updated})
+        event = store.add_event(session, scope, "*", IMPORT, {"created": created, "updated": updated})
+        store.ask_relink(session, scope.tenant_id, f"import:{event.id}")
     return EntityImport(created, updated, tuple(rejected), ids)
 
 

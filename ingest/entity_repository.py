@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, case, false, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from core.db import affected
+from core.db import affected, utcnow
 from core.errors import NotFound
+from core.jobs import add_job
 from core.models import (
     DocumentRow,
     EntityAliasRow,
@@ -19,10 +21,13 @@ from core.models import (
     PassageRow,
 )
 from core.types import Scope
+from core.worker import Task
 from ingest.catalogue import MAX_ALIAS_CHARS, Alias, Catalogue, CatalogueEntity, alias_key
 from ingest.growth import GROWN
 from ingest.repository import in_scope
 from ingest.values import Entity, EntityEvent
+
+_CLOCK_SLACK = timedelta(seconds=60)  # between the machines that write aliases
 
 
 def visible(scope: Scope) -> ColumnElement[bool]:
@@ -281,6 +286,32 @@ def mentions_named(session: Session, tenant_id: str, alias: str) -> list[Mention
         )
     )
     return [r for r in rows if alias_key(r.surface) == alias_key(alias)]
+
+
+def ask_relink(session: Session, tenant_id: str, change: str, entity_ids: Sequence[str] = ()) -> str:
+    """Queue a re-link of the documents that aliases changed in this transaction concern.
+
+    Args:
+        session: the write session that changes them.
+        tenant_id: whose catalogue it is.
+        change: a name for the change; asking twice for one queues one job.
+        entity_ids: entities whose mentions are linked anew as well, because an alias of theirs went.
+
+    Returns:
+        The job's id.
+    """
+    since = utcnow() - _CLOCK_SLACK
+    return add_job(
+        session,
+        Task.RELINK,
+        tenant_id=tenant_id,
+        subject_kind="catalogue",
+        subject_id=tenant_id,
+        attempt_key=change[:40],
+        gives_way=True,
+        since=since.isoformat(),
+        entity_ids=list(entity_ids),
+    )
 
 
 # -- catalogue ---------------------------------------------------------------------------------

@@ -18,12 +18,10 @@ from core.types import JobStatus, Passage, Scope
 from core.worker import Task, get_app, next_stage
 from ingest import entity_repository, recycle, repository, writing
 from ingest.blobs import BlobStore
-from ingest.catalogue import Catalogue, with_catalogue_names
-from ingest.coreference import with_short_forms
-from ingest.disambiguate import Context, link
+from ingest.catalogue import Catalogue
 from ingest.near_duplicates import find_pairs
-from ingest.nil_clusters import affiliations
-from ingest.similarity import similarity
+from ingest.relink import relink as relink_affected
+from ingest.relink import relink_version
 from ingest.values import Mention
 from ingest.watching import ReadingWatch, until_stopped
 
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from ingest.repository import Original
     from ingest.split import PassageDraft
 
-__all__ = ["disambiguate", "normalize", "purge", "recycle"]
+__all__ = ["disambiguate", "normalize", "purge", "recycle", "relink"]
 
 _BATCH = 64  # passages between two progress reports
 
@@ -52,6 +50,12 @@ def normalize(job_id: str) -> None:
 def disambiguate(job_id: str) -> None:
     """Passages → mentions, each linked to an entity or NIL."""
     run_job(job_id, _disambiguate)
+
+
+@get_app().task(name=Task.RELINK.value)
+def relink(job_id: str) -> None:
+    """Link anew the documents that a change of the catalogue concerns."""
+    run_job(job_id, _relink)
 
 
 @get_app().task(name=Task.PURGE.value)
@@ -121,25 +125,17 @@ def _disambiguate(run: JobRun) -> None:
     if found is None:  # deleted meanwhile
         return
     title, passages = found
-    mentions = _find_mentions(run, passages, catalogue)
+    mentions = _find_mentions(run, passages)
     if mentions is None:
         with run.finish(JobStatus.CANCELLED):
             return
-    linked = link(
-        mentions,
-        {p.id: Context("\n".join((title, *p.heading_path, p.text))) for p in passages},
-        catalogue,
-        document_id=run.subject_id,
-        threshold=get_settings().ingest.link_threshold,
-        similarity=similarity,
-    )
-    beside = affiliations(passages, linked)
+    linked, beside = relink_version(title, passages, mentions, catalogue, document_id=run.subject_id)
     with run.finish() as session:
         if writing.write_mentions(session, run.subject_id, run.subject_version, linked, near, beside):
             _start_next(session, run)
 
 
-def _find_mentions(run: JobRun, passages: Sequence[Passage], catalogue: Catalogue) -> list[Mention] | None:
+def _find_mentions(run: JobRun, passages: Sequence[Passage]) -> list[Mention] | None:
     """Mentions of all passages, or None when somebody asked to stop."""
     from ingest.mentions import recognise
 
@@ -149,22 +145,32 @@ def _find_mentions(run: JobRun, passages: Sequence[Passage], catalogue: Catalogu
         if run.cancelled:
             return None
         batch = passages[at : at + _BATCH]
-        mentions.extend(with_catalogue_names(batch, recognise(batch), catalogue))
+        mentions.extend(recognise(batch))
     run.progress(len(passages), len(passages))
-    return with_short_forms(passages, mentions)
+    return mentions
 
 
-_catalogues: dict[str, tuple[tuple[int, int, int], Catalogue]] = {}
+_catalogues: dict[tuple[str, str], tuple[tuple[int, int, int], Catalogue]] = {}  # by database and tenant
 
 
 def _catalogue(session: Session, tenant_id: str) -> Catalogue:
     """The tenant's catalogue, kept in this process for as long as it stays the same."""
     stamp = entity_repository.catalogue_stamp(session, tenant_id)
-    known = _catalogues.get(tenant_id)
+    key = (str(session.get_bind().engine.url), tenant_id)
+    known = _catalogues.get(key)
     if known is None or known[0] != stamp:
         _catalogues.clear()  # one tenant at a time: a catalogue may be large
-        known = _catalogues[tenant_id] = (stamp, entity_repository.load_catalogue(session, tenant_id))
+        known = _catalogues[key] = (stamp, entity_repository.load_catalogue(session, tenant_id))
     return known[1]
+
+
+# -- relink --------------------------------------------------------------------------------------
+
+
+def _relink(run: JobRun) -> None:
+    done = relink_affected(run, _catalogue)
+    with run.finish(JobStatus.CANCELLED if done is None else JobStatus.DONE):
+        return
 
 
 # -- purge -------------------------------------------------------------------------------------

@@ -130,6 +130,26 @@ def write_mentions(
     return True
 
 
+def write_links(
+    session: Session,
+    document_id: str,
+    version: int,
+    linked: Sequence[LinkedMention],
+    beside: Sequence[frozenset[str]],
+) -> None:
+    """Replace a version's mentions, if it still has its passages."""
+    row = _present(session, document_id)
+    if row is None:
+        return
+    left = set(
+        session.scalars(
+            select(PassageRow.id).where(PassageRow.document_id == document_id, PassageRow.version == version)
+        )
+    )
+    if {m.passage_id for m in linked} <= left:
+        replace_mentions(session, row.tenant_id, document_id, version, linked, beside)
+
+
 def replace_mentions(
     session: Session,
     tenant_id: str,
