@@ -50,6 +50,8 @@ def parse_docx(content: bytes, options: ParseOptions, media_type: str = DOCX) ->
     check_length(sum(len(b.text) for b in blocks), options.limits)
     if next(root.iter(*_REVISIONS), None) is not None:
         package.findings.count("has_revisions")
+    if not blocks:
+        package.findings.refuse_pictures(package.kind)
     title, properties = package.properties()
     return ParsedDocument(
         media_type,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from ingest.parse.docx_numbering import Numbering
@@ -74,7 +75,7 @@ class Body:
             self._part = before
 
     def _control(self, control: Any) -> Iterator[Block]:
-        gallery = value(next(control.iter(W + "docPartGallery"), None))
+        gallery = value(control.find(f"{W}sdtPr/{W}docPartObj/{W}docPartGallery"))
         inner = [c for c in control if c.tag == W + "sdtContent"]
         for content in inner:
             if gallery == _CONTENTS_GALLERY:
@@ -97,15 +98,16 @@ class Body:
             elif block is not None:
                 self.looks[number] = (reading.bold, reading.size)
                 yield block
-        yield from self._attached(reading)
+        yield from self._attached(reading, number)
 
-    def _attached(self, reading: Reading) -> Iterator[Block]:
+    def _attached(self, reading: Reading, number: int) -> Iterator[Block]:
         """What hangs on a paragraph follows it: boxes, charts, then notes."""
         for box in reading.boxes:
             yield from self.blocks(box)
         for drawn in reading.drawn:
             self._tables += 1
-            yield from drawn_blocks(self._package, self._part, drawn, self._tables, None)
+            for block in drawn_blocks(self._package, self._part, drawn, self._tables, None):
+                yield replace(block, paragraph=number)
         for kind, note_id in reading.notes:
             note = self._notes[kind].pop(note_id, None)
             if note is not None:
@@ -178,7 +180,7 @@ class Body:
         self._carried = ""
         boxes, reading.boxes = reading.boxes, []
         inside = " ".join(self._cell_text(box, after) for box in boxes)
-        after.extend(self._attached(reading))
+        after.extend(self._attached(reading, self._number))
         return " ".join(p for p in (label if text else "", text, inside) if p)
 
 

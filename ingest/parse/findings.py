@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from core.errors import DocumentRejected
 from ingest.parse.model import ParseWarning
 
 _TEXTS = {
@@ -51,6 +52,18 @@ class Findings:
     def number(self, code: str) -> int:
         """The count so far."""
         return self._counts.get(code, 0)
+
+    def refuse_pictures(self, kind: str) -> None:
+        """Refuse a document without text, when it holds pictures.
+
+        Raises:
+            DocumentRejected: `no_text`.
+        """
+        if number := self.number("images_not_read"):
+            raise DocumentRejected(
+                "no_text",
+                f"The {kind} holds {number:,} pictures and no text; export it as PDF to have them read.",
+            )
 
     @property
     def partial(self) -> bool:

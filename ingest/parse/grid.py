@@ -60,7 +60,7 @@ def table_blocks(
     by_line: bool = False,
     header: int | None = None,
 ) -> Iterator[Block]:
-    """Blocks of one table.
+    """Blocks of one table; rows of one text over its whole width at the top are paragraphs above it.
 
     Args:
         rows: in order; empty ones are skipped.
@@ -71,6 +71,12 @@ def table_blocks(
         header: rows that name the columns, where the source says so; else they are guessed.
     """
     rows = [r for r in rows if not r.is_empty]
+    captions = caption_rows(rows)
+    for row in rows[:captions]:
+        text = next(c.text for c in row.cells if c.text.strip())
+        fragment = Fragment(" ".join(text.split()), "", line=row.place if by_line else None, page=page)
+        yield Block(BlockKind.PARAGRAPH, (fragment,), paragraph=None if by_line else row.place, member=member)
+    rows = rows[captions:]
     depth = header_rows(rows) if header is None else min(header, max(0, len(rows) - 1))
     texts = [(r.place, row_texts(r)) for r in rows]
     if depth > 1:
@@ -84,6 +90,17 @@ def table_blocks(
             is_table_header=index == 0 and depth > 0,
             member=member,
         )
+
+
+def caption_rows(rows: Sequence[Row]) -> int:
+    """Leading rows that say what the table is rather than what its columns are."""
+    edges = [(c.column, c.column + c.width) for r in rows for c in r.cells]
+    width = max((right for _, right in edges), default=0) - min((left for left, _ in edges), default=0)
+    for count, row in enumerate(rows):
+        filled = [c for c in row.cells if c.text.strip()]
+        if len(filled) != 1 or filled[0].width < width or width < 2 or filled[0].height > 1:
+            return count
+    return 0
 
 
 def row_texts(row: Row) -> list[str]:

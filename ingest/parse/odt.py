@@ -40,6 +40,8 @@ def parse_odt(content: bytes, options: ParseOptions, media_type: str = ODT) -> P
     check_length(sum(len(b.text) for b in blocks), options.limits)
     if any(local(e) in _CHANGES for c in root.iter(TEXT + "changed-region") for e in c):
         package.findings.count("has_revisions")
+    if not blocks:
+        package.findings.refuse_pictures(package.kind)
     title, properties = package.properties()
     return ParsedDocument(
         media_type,

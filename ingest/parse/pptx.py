@@ -54,6 +54,8 @@ def parse_pptx(content: bytes, options: ParseOptions, media_type: str = PPTX) ->
         chars += sum(len(b.text) for b in found)
         check_length(chars, options.limits)
         blocks.extend(found)
+    if not blocks:
+        package.findings.refuse_pictures(package.kind)
     title, properties = package.properties()
     return ParsedDocument(
         media_type,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ingest.parse.drawing import drawn_blocks, is_drawn
-from ingest.parse.grid import Cell, Row, header_rows, table_blocks
+from ingest.parse.grid import Cell, Row, caption_rows, header_rows, table_blocks
 from ingest.parse.model import Block, BlockKind, Fragment
 from ingest.parse.ooxml import MC, A, OfficePackage, chosen, is_true, local
 from ingest.parse.pptx_text import TextReader
@@ -105,13 +105,12 @@ class Slide:
         for table in frame.iter(A + "tbl"):
             rows = table_rows(table, self._reader)
             properties = table.find(A + "tblPr")
-            depth = header_rows([r for r in rows if not r.is_empty])
+            filled = [r for r in rows if not r.is_empty]
+            depth = header_rows(filled[caption_rows(filled) :])
             if not depth and properties is not None and is_true(properties.get("firstRow", "0")):
                 depth = 1
             for block in table_blocks(rows, next_table(), page=self._reader.page, header=depth):
-                yield Block(
-                    block.kind, block.fragments, table=block.table, is_table_header=block.is_table_header
-                )
+                yield replace(block, paragraph=None)
             return
         drawn = [e for e in frame.iter() if isinstance(e.tag, str) and is_drawn(e)]
         for element in drawn:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ingest.parse.grid import Cell, Row, header_rows, table_blocks
+from ingest.parse.grid import MAX_HEADER_ROWS, Cell, Row, header_rows, is_number, table_blocks
 from ingest.parse.model import Block, BlockKind, Fragment
 
 _MAX_TITLE = 120  # characters; a longer lone cell is a paragraph
@@ -22,12 +22,14 @@ class Sheet:
         cells: row number (as people see it) → column from 0 → text; rows ascending, none of them empty.
         merges: merged ranges.
         skipped: rows that were left out (hidden ones); they part no tables.
+        headers: rows that the file itself calls header rows (of a table or a filter).
     """
 
     name: str
     cells: dict[int, dict[int, str]] = field(default_factory=dict)
     merges: list[Merge] = field(default_factory=list)
     skipped: set[int] = field(default_factory=set)
+    headers: set[int] = field(default_factory=set)
 
 
 def sheet_blocks(sheet: Sheet, first_table: int) -> list[Block]:
@@ -54,7 +56,7 @@ def sheet_blocks(sheet: Sheet, first_table: int) -> list[Block]:
         above = named if not pending and body[0].place <= last_row + 2 else {}
         pending, named = [], {}
         last_row = body[-1].place
-        for part in _side_by_side(body):
+        for part in (p for side in _side_by_side(body) for p in _from_headers(side)):
             columns = _columns(part)
             depth = header_rows(part)
             # One empty row inside a table parts nothing: the rows go on under the same names.
@@ -66,7 +68,7 @@ def sheet_blocks(sheet: Sheet, first_table: int) -> list[Block]:
                 named[under or columns] = table
             compact = _compact(part, under or columns)
             blocks.extend(table_blocks(compact, table, member=sheet.name, by_line=True, header=depth))
-    blocks.extend(_paragraph(row, sheet.name) for row in pending)
+    blocks.extend(_paragraph(cell, row, sheet.name) for row in pending for cell in row.cells)
     return blocks
 
 
@@ -100,7 +102,7 @@ def _rows(sheet: Sheet) -> Iterator[Row]:
             if top < number and left not in cells:
                 text = sheet.cells[top][left]
                 found.append(Cell(text, left, right - left + 1, bottom - number + 1, again=True))
-        yield Row(tuple(sorted(found, key=lambda c: c.column)), number)
+        yield Row(tuple(sorted(found, key=lambda c: c.column)), number, number in sheet.headers)
 
 
 def _bands(rows: Sequence[Row], skipped: Set[int]) -> Iterator[list[Row]]:
@@ -116,32 +118,53 @@ def _bands(rows: Sequence[Row], skipped: Set[int]) -> Iterator[list[Row]]:
 
 
 def _lone_rows(band: list[Row]) -> tuple[list[Row], list[Row]]:
-    """Leading rows of one cell, when a wider row follows; a band of lone cells is all lone if it is short."""
+    """Leading rows of a title, when a wider row follows; a band of lone cells is all lone if it is short."""
+    edges = [(c.column, c.column + c.width) for r in band for c in r.cells]
+    width = max(right for _, right in edges) - min(left for left, _ in edges)
     count = 0
-    while count < len(band) and len(band[count].cells) == 1:
+    most = max(len(r.cells) for r in band)
+    while count < len(band) and _is_title(band[count], width, most):
         count += 1
     if count == len(band) and count > 3:
         return [], band  # a list in one column
     return band[:count], band[count:]
 
 
+def _is_title(row: Row, width: int, most: int) -> bool:
+    """One cell, or words over half of a larger table and a remark beside them (`unit: million`)."""
+    if len(row.cells) == 1:
+        return True
+    wide = row.cells[0].width > 1 and row.cells[0].width * 2 >= width
+    return len(row.cells) == 2 < most and wide and not row.marked_header and not is_number(row.cells[0].text)
+
+
 def _title_blocks(rows: Sequence[Row], sheet: str) -> Iterator[Block]:
     """Lone cells above a table: the first short one is its title, the others are remarks."""
     titled = False
     for row in rows:
-        text = row.cells[0].text.strip()
-        if titled or len(text) > _MAX_TITLE:
-            yield _paragraph(row, sheet)
-            continue
-        titled = True
-        fragment = Fragment(" ".join(text.split()), "", line=row.place)
-        yield Block(BlockKind.HEADING, (fragment,), level=2, member=sheet)
+        for cell in row.cells:
+            if titled or len(cell.text.strip()) > _MAX_TITLE:
+                yield _paragraph(cell, row, sheet)
+                continue
+            titled = True
+            fragment = Fragment(" ".join(cell.text.split()), "", line=row.place)
+            yield Block(BlockKind.HEADING, (fragment,), level=2, member=sheet)
 
 
-def _paragraph(row: Row, sheet: str) -> Block:
+def _paragraph(cell: Cell, row: Row, sheet: str) -> Block:
     """A lone cell as a paragraph."""
-    fragment = Fragment(" ".join(row.cells[0].text.split()), "", line=row.place)
+    fragment = Fragment(" ".join(cell.text.split()), "", line=row.place)
     return Block(BlockKind.PARAGRAPH, (fragment,), member=sheet)
+
+
+def _from_headers(rows: list[Row]) -> list[list[Row]]:
+    """Cut before a row that the file calls a header row; names of groups right above it belong to it."""
+    first = next((i for i, row in enumerate(rows) if row.marked_header), 0)
+    if first == 0:
+        return [rows]
+    if first < MAX_HEADER_ROWS and not any(is_number(c.text) for r in rows[:first] for c in r.cells):
+        return [[*(replace(r, marked_header=True) for r in rows[:first]), *rows[first:]]]
+    return [rows[:first], rows[first:]]
 
 
 def _side_by_side(rows: list[Row]) -> list[list[Row]]:

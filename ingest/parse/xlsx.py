@@ -47,6 +47,8 @@ def parse_xlsx(content: bytes, options: ParseOptions, media_type: str = XLSX) ->
     for name, sheet_part in _sheets(package, part, root, keep_hidden=options.keep_hidden):
         blocks.extend(_sheet(package, name, sheet_part, book, blocks, options.limits.max_chars))
         check_length(sum(len(b.text) for b in blocks), options.limits)
+    if not blocks:
+        package.findings.refuse_pictures(package.kind)
     title, properties = package.properties()
     return ParsedDocument(
         media_type,
@@ -106,12 +108,22 @@ def _sheet(
     except MemberDamaged:
         package.findings.damaged(f"sheet {name}")
         return []
+    sheet.headers.update(_table_headers(package, part))
     tables = max((b.table for b in before if b.table is not None), default=0)
     blocks = sheet_blocks(sheet, tables + 1)
     texts = [*_shapes(package, part, name), *_comments(package, part, name, blocks)]
     if texts and not blocks:
         blocks.append(Block(BlockKind.HEADING, (Fragment(name, ""),), level=1, member=name))
     return blocks + texts
+
+
+def _table_headers(package: OfficePackage, part: str) -> Iterator[int]:
+    """Header rows of the tables that the file defines on a sheet."""
+    for name in package.related(part, "table"):
+        root = package.optional(name)
+        place = None if root is None else range_of(root.get("ref") or "")
+        if place is not None and root is not None and root.get("headerRowCount") != "0":
+            yield place[0]
 
 
 def _shapes(package: OfficePackage, part: str, sheet: str) -> Iterator[Block]:

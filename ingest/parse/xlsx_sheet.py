@@ -118,6 +118,10 @@ class _SheetReader:
             self._phonetic = name == "rPh"
         elif name == "col":
             self._take_column(attributes)
+        elif name == "autoFilter":
+            filtered = range_of(attributes.get("ref", ""))
+            if filtered is not None:
+                self._sheet.headers.add(filtered[0])
         elif name == "mergeCell" and len(self._sheet.merges) < _MAX_MERGES:
             merge = range_of(attributes.get("ref", ""))
             if merge is not None:

@@ -420,3 +420,35 @@ def test_a_thousandfold_document_is_refused(shared_data):
     with pytest.raises(DocumentRejected) as error:
         parsed(content, limits=Limits(max_inflated_bytes=10 << 20))
     assert error.value.code == "too_big"
+
+
+def test_a_row_over_the_whole_table_is_its_caption_not_its_header():
+    table = (
+        "<w:tbl>"
+        + row_of(cell_of(paragraph("表1 检测结果"), "<w:gridSpan w:val='2'/>"))
+        + row_of(cell_of(paragraph("项目")), cell_of(paragraph("结果")))
+        + row_of(cell_of(paragraph("铅")), cell_of(paragraph("0.01")))
+        + "</w:tbl>"
+    )
+    blocks = parsed(docx(table)).blocks
+    assert [(b.kind, b.text, b.is_table_header) for b in blocks] == [
+        (BlockKind.PARAGRAPH, "表1 检测结果", False),
+        (BlockKind.TABLE_ROW, "项目 | 结果", True),
+        (BlockKind.TABLE_ROW, "铅 | 0.01", False),
+    ]
+
+
+def test_a_document_of_pictures_says_what_to_do():
+    body = "<w:p><w:r><w:drawing><pic:pic xmlns:pic='http://schemas.openxmlformats.org/drawingml/2006/picture'/></w:drawing></w:r></w:p>"
+    with pytest.raises(DocumentRejected, match="export it as PDF") as error:
+        parsed(docx(body))
+    assert error.value.code == "no_text"
+
+
+def test_only_a_list_of_contents_is_left_out_of_the_control_around_it():
+    contents = (
+        "<w:sdt><w:sdtPr><w:docPartObj><w:docPartGallery w:val='Table of Contents'/></w:docPartObj></w:sdtPr>"
+        f"<w:sdtContent>{paragraph('One ... 1')}</w:sdtContent></w:sdt>"
+    )
+    body = f"<w:sdt><w:sdtPr/><w:sdtContent>{contents}{paragraph('Text.')}</w:sdtContent></w:sdt>"
+    assert [b.text for b in parsed(docx(body)).blocks] == ["Text."]

@@ -241,3 +241,30 @@ def test_the_titled_table_of_the_public_set(shared_data):
         "Number of freshwater ducks per year",
     ]
     assert "Year | Freshwater Ducks\n2019 | 120" in document.text
+
+
+def test_a_wide_title_with_a_remark_beside_it_is_no_header():
+    book, page = one_sheet(
+        ["2026 年度报表", None, None, "单位：万元"], ["编号", "名称", "数量", "金额"], ["1", "泵", 3, 4]
+    )
+    page.merge_cells("A1:C1")
+    document = parsed(saved(book))
+    assert lines(document)[1:] == [
+        "2026 年度报表",
+        "单位：万元",
+        "编号 | 名称 | 数量 | 金额",
+        "1 | 泵 | 3 | 4",
+    ]
+    assert [b.kind for b in document.blocks[1:3]] == [BlockKind.HEADING, BlockKind.PARAGRAPH]
+
+
+def test_the_row_that_a_filter_or_a_table_starts_with_names_the_columns():
+    book, page = one_sheet(["date", "2026-03-01"], ["No", "2025", "2026"], ["a", 1, 2], ["b", 3, 4])
+    page.auto_filter.ref = "A2:C4"
+    document = parsed(saved(book))
+    assert [(b.text, b.is_table_header) for b in document.blocks[1:]] == [
+        ("date | 2026-03-01", False),
+        ("No | 2025 | 2026", True),
+        ("a | 1 | 2", False),
+        ("b | 3 | 4", False),
+    ]
