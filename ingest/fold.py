@@ -25,6 +25,7 @@ _VARIANTS = str.maketrans(
         **dict.fromkeys((*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)), None),
     }
 )
+_VARIANT_CHARACTERS = frozenset(map(chr, _VARIANTS))
 _CLUSTER = regex.compile(r"\X")
 
 
@@ -47,12 +48,21 @@ def _simplified() -> Mapping[int, str]:
 
 
 def _simplify(text: str) -> str:
-    return text if text.isascii() else text.translate(_simplified())
+    if text.isascii() or _traditional().isdisjoint(text):
+        return text
+    return text.translate(_simplified())
+
+
+@lru_cache(maxsize=1)
+def _traditional() -> frozenset[str]:
+    return frozenset(map(chr, _simplified()))
 
 
 def _fold_forms(text: str) -> str:
-    text = unicodedata.normalize("NFKC", text.translate(_VARIANTS)).casefold()
-    return unicodedata.normalize("NFKC", text).translate(_VARIANTS)
+    if not _VARIANT_CHARACTERS.isdisjoint(text):  # a look costs less than a translation
+        text = text.translate(_VARIANTS)
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return text if _VARIANT_CHARACTERS.isdisjoint(text) else text.translate(_VARIANTS)
 
 
 def search_fold(text: str) -> str:

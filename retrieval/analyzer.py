@@ -43,9 +43,16 @@ def tokens(text: str) -> list[str]:
         for run in _ASCII_RUN.findall(folded):
             found += _run_tokens(run)
         return found
+    cut = _cut()
     for run in _RUN.findall(folded):
-        if run[0] > "\u2e7f" and _CJK_CHARACTER.match(run):
-            _add_cjk(run, found)
+        first = run[0]
+        # Most of what is written: no need to ask the tables.
+        if "\u4e00" <= first <= "\u9fff" or (first > "\u2e7f" and _CJK_CHARACTER.match(first)):
+            if len(run) > 1:
+                found += [word for word in cut(run) if len(word) > 1]
+                found += [run[i : i + 2] for i in range(len(run) - 1)]
+            else:
+                found.append(run)
         else:
             found += _run_tokens(run)
     return found
@@ -61,14 +68,6 @@ def _run_tokens(run: str) -> tuple[str, ...]:
         if plain:  # a run of marks alone leaves nothing
             found.append(_singular(plain))
     return tuple(token[:_MAX_TOKEN_CHARS] for token in found)
-
-
-def _add_cjk(run: str, found: list[str]) -> None:
-    if len(run) == 1:
-        found.append(run)
-        return
-    found += [word[:_MAX_TOKEN_CHARS] for word in _cut()(run) if len(word) > 1]
-    found += [run[i : i + 2] for i in range(len(run) - 1)]
 
 
 def _without_marks(word: str) -> str:

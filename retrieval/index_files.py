@@ -147,7 +147,6 @@ def apply_entries(
     missing = sorted(set(adds) - segments.present(adds))
     with db.read() as session:
         vectors = repository.vector_rows(session, missing, model)
-        texts = repository.lexical_documents(session, adds)
     segments.add(
         write_segments(
             folder.segments,
@@ -159,7 +158,9 @@ def apply_entries(
     )
     segments.merge(layout, dimension)
     lexical = manifest.lexical or new_id("lex")
-    change_lexical(folder, lexical, texts, deletes, fresh=not manifest.lexical)
+    with db.read() as session:  # texts are read as they are written: a thousand documents may be large
+        texts = repository.lexical_documents(session, adds)
+        change_lexical(folder, lexical, texts, deletes, fresh=not manifest.lexical)
     return replace(
         manifest,
         applied_seq=entries[-1].seq if entries else manifest.applied_seq,

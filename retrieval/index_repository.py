@@ -6,7 +6,7 @@ goes through the scoped reads of `query_repository.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,30 +124,21 @@ def vector_rows(session: Session, ids: Sequence[int], model: str) -> list[Vector
     return sorted(rows, key=lambda row: row.order)
 
 
-def lexical_documents(session: Session, ids: Sequence[int]) -> list[LexicalDocument]:
-    """Search text of these passages; passages that are gone are left out."""
-    found: list[LexicalDocument] = []
+def lexical_documents(session: Session, ids: Sequence[int]) -> Iterator[LexicalDocument]:
+    """Search text of these passages, a few at a time; passages that are gone are left out."""
+    p, v, d = PassageRow, DocumentVersionRow, DocumentRow
+    query = (
+        select(p.id, p.tenant_id, p.collection_id, p.document_id, p.text, p.heading_path, v.title, d.name)
+        .join(v, and_(v.document_id == p.document_id, v.version == p.version))
+        .join(d, d.id == p.document_id)
+    )
     for start in range(0, len(ids), _BATCH):
-        query = (
-            select(PassageRow, DocumentVersionRow.title, DocumentRow.name)
-            .join(
-                DocumentVersionRow,
-                and_(
-                    DocumentVersionRow.document_id == PassageRow.document_id,
-                    DocumentVersionRow.version == PassageRow.version,
-                ),
-            )
-            .join(DocumentRow, DocumentRow.id == PassageRow.document_id)
-            .where(PassageRow.id.in_(ids[start : start + _BATCH]))
-        )
-        for passage, title, name in session.execute(query):
-            found.append(
-                LexicalDocument(
-                    passage.id, passage.tenant_id, passage.collection_id, passage.document_id, passage.text,
-                    tuple(passage.heading_path), title if title == name else f"{title} {name}",
-                )
+        rows = session.execute(query.where(p.id.in_(ids[start : start + _BATCH]))).all()
+        for passage_id, tenant_id, collection_id, document_id, text, headings, title, name in rows:
+            yield LexicalDocument(
+                passage_id, tenant_id, collection_id, document_id, text,
+                tuple(headings), title if title == name else f"{title} {name}",
             )  # fmt: skip
-    return found
 
 
 def live_ids(session: Session, after: tuple[str, str, int], limit: int) -> list[tuple[str, str, int]]:

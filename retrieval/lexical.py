@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +81,13 @@ class LexicalWriter:
             writer: Any = self._index.writer(_WRITER_HEAP_BYTES, num_threads=1)
         except ValueError as error:
             raise TransientError(f"The lexical index is being written by another process: {error}") from error
+        schema = self._index.schema
         try:
             for passage_id in delete_passage_ids:
                 writer.delete_documents_by_term("key", str(passage_id))
             for add in adds:
                 writer.delete_documents_by_term("key", str(add.passage_id))
-                writer.add_document(tantivy.Document.from_dict(_fields(add), _schema()))
+                writer.add_document(tantivy.Document.from_dict(_fields(add), schema))
             writer.commit()
         except BaseException:
             writer.rollback()
@@ -102,8 +104,13 @@ def _fields(add: LexicalDocument) -> dict[str, Any]:
         "collection_id": add.collection_id,
         "document_id": add.document_id,
         "body": " ".join(tokens(add.text)),
-        "heading": " ".join(tokens(" ".join((add.title, *add.headings)))),
+        "heading": _heading(" ".join((add.title, *add.headings))),
     }
+
+
+@lru_cache(maxsize=256)  # neighbours stand under the same headings
+def _heading(heading: str) -> str:
+    return " ".join(tokens(heading))
 
 
 class LexicalReader:

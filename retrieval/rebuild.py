@@ -199,7 +199,7 @@ class Builder:
             embed_missing(self.db, ids, self.space.model, self.encode)
             with self.db.read() as session:
                 rows = repository.vector_rows(session, ids, self.space.model)
-                texts = repository.lexical_documents(session, ids)
+                texts = list(repository.lexical_documents(session, ids))
             change_lexical(aside, lexical, texts, (), fresh=False)
             self.stats["passages"] += len(texts)
             self.stats["vectors"] += len(rows)

@@ -31,12 +31,14 @@ from retrieval import index_repository as repository
 from retrieval import tier_repository
 from retrieval.files import DamagedIndex
 from retrieval.index_files import Layout, OpenSegments, apply_entries, forget_segments
+from retrieval.index_repository import LogEntry
 from retrieval.lease import WriterLease, writer_lease
 from retrieval.manifest import IndexFolder, Manifest
 from retrieval.tier_repository import TierState
 
 log = logging.getLogger(__name__)
-_TAIL = 1000  # log entries per publish
+_TAIL = 5000  # log entries per publish, and
+_TAIL_PASSAGES = 20_000  # their passages: about 40 MB of rows in memory
 _TRIM_EVERY = 100  # publishes between two looks at log entries that nobody needs
 
 
@@ -77,7 +79,7 @@ class IndexWriter:
         manifest = self.current()
         while True:
             with self.db.read() as session:
-                entries = repository.log_after(session, manifest.applied_seq, limit=_TAIL)
+                entries = _first(repository.log_after(session, manifest.applied_seq, limit=_TAIL))
             if not entries:
                 return manifest
             start = time.perf_counter()
@@ -178,6 +180,16 @@ class IndexWriter:
         if current.generation % _TRIM_EVERY == 0:
             with self.db.write() as session:
                 repository.trim_log(session, min(m.applied_seq for m in kept))
+
+
+def _first(entries: Sequence[LogEntry]) -> Sequence[LogEntry]:
+    """As many entries as one publish takes, at least one."""
+    passages = 0
+    for count, entry in enumerate(entries):
+        passages += len(entry.passage_ids)
+        if passages > _TAIL_PASSAGES and count:
+            return entries[:count]
+    return entries
 
 
 def check_space(manifest: Manifest, space: VectorSpace) -> None:
