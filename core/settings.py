@@ -159,8 +159,9 @@ class IngestSettings(_Section):
     keep_hidden_text: bool = Field(
         default=False, description="index text that people cannot see (white, zero-size, off-page)"
     )
+    # Chosen on CLAPNQ put together to long documents: gold characters in the best five .963, .877 at 160.
     passage_tokens: int = Field(
-        default=160, ge=16, le=8192, description="target size, in the encoder's tokens"
+        default=320, ge=16, le=8192, description="target size, in the encoder's tokens"
     )
     passage_max_tokens: int = Field(
         default=480, ge=32, le=8192, description="hard cap below the encoder's window"

@@ -33,7 +33,7 @@ from retrieval.routes import Recalled, RouteSearch, get_route_pool, ranked_hits,
 # best on each, 1.0 loses .004 on CLAPNQ. The entity route names a topic, not an answer, so it only nudges.
 ROUTE_WEIGHTS: Mapping[Route, float] = {Route.DENSE: 1.0, Route.LEXICAL: 0.75, Route.ENTITY: 0.2}
 MAX_FILTER_PASSAGES = 20_000  # a filter that leaves more is applied to what the route found
-_TOKEN_CACHE_BYTES = 128 << 20  # about 1,000 passages of 160 tokens at 384 dimensions
+_TOKEN_CACHE_BYTES = 128 << 20  # about 500 passages of 320 tokens at 384 dimensions
 _SNAPSHOT_TRIES = 3  # the last one is taken as it is: the index changes faster than a query is answered
 _ROUTE_SPARES = 2  # threads per route and query thread, so that late routes do not starve the next query
 

@@ -41,6 +41,21 @@ _TEXT_BYTES = bytes((9, 10, 11, 12, 13, 27, *range(32, 256)))
 _SEVEN_BIT = ((b"\x1b$)C", "iso2022_kr"), (b"\x1b$", "iso2022_jp_2"), (b"~{", "hz"))
 
 
+_ERRORS = "geo_engine_replace"
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    """U+FFFD for what the table does not know; Chinese Windows writes the euro sign as one byte more."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    if error.encoding.startswith("gb") and error.object[error.start] == 0x80:
+        return "€", error.start + 1
+    return "\ufffd", error.end
+
+
+codecs.register_error(_ERRORS, _replace)
+
+
 @dataclass(frozen=True, slots=True)
 class Decoded:
     """Decoded text without its byte-order mark.
@@ -76,9 +91,8 @@ def decode(data: bytes, declared: str | None = None) -> Decoded:
 
 def _read(data: bytes, name: str, confidence: float, *, shown: str = "") -> Decoded:
     """The whole file as `name`; lone surrogates and broken bytes become U+FFFD, one for one."""
-    text = data.decode(
-        name, errors="surrogatepass" if name.startswith("utf-16") and len(data) % 2 == 0 else "replace"
-    )
+    keep = name.startswith("utf-16") and len(data) % 2 == 0
+    text = data.decode(name, errors="surrogatepass" if keep else _ERRORS)
     text = _SURROGATE.sub("\ufffd", text)
     broken = text.count("\ufffd")
     warnings: tuple[ParseWarning, ...] = ()
@@ -225,7 +239,7 @@ def _decoded(sample: bytes, name: str, *, whole: bool) -> str | None:
     if name.startswith("utf-16") and len(sample) % 2:
         return None
     try:
-        text = codecs.getincrementaldecoder(name)(errors="replace").decode(sample, final=whole)
+        text = codecs.getincrementaldecoder(name)(errors=_ERRORS).decode(sample, final=whole)
     except (LookupError, ValueError):
         return None
     broken = text.count("\ufffd")

@@ -121,6 +121,11 @@ def test_one_broken_byte_does_not_hide_the_encoding_of_a_chinese_text():
     assert "broken_bytes" in [w.code for w in decoded.warnings]
 
 
+def test_the_euro_sign_of_a_chinese_windows_is_read():
+    content = ZH.encode("gbk") + b"\n" + "价格：".encode("gbk") + b"\x80" + b"50\n"
+    assert decode(content).text == ZH + "\n价格：€50\n"
+
+
 def test_a_log_with_few_chinese_lines_is_decided_by_them():
     log = "".join(f"2026-01-{n % 28 + 1:02} INFO nightly-sync.sh finished step {n}\n" for n in range(400))
     text = log + "磁盘余量不足，请检查备份任务。\n" + log
