@@ -6,16 +6,23 @@ import math
 import threading
 from collections.abc import Mapping
 
+import regex
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from core.models import DocumentRow, MentionRow, PassageRow
+from core.models import DocumentRow, EntityAliasRow, EntityRow, MentionRow, PassageRow
 from core.types import Scope
-from ingest.catalogue import Catalogue
+from ingest.catalogue import Catalogue, alias_key
 from ingest.entity_repository import catalogue_stamp, load_catalogue
+from ingest.growth import GROWN
 from retrieval.filters import Filters
 from retrieval.query_repository import visible
 
+_UNIT = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]|[^\W_\p{Han}\p{Hiragana}\p{Katakana}]+")
+_HAN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
+_QUESTION_CHARS = 200  # names stand near the question; a longer text is a document
+_HAN_UNITS, _WORDS = 16, 6  # characters and words of the longest name that is looked up
+_LOOKUP = 400  # keys per statement
 MAX_ENTITIES = 24  # names of a question; a longer list is a document, not a question
 _MIN_PRIOR = 0.05
 
@@ -53,6 +60,57 @@ def entities_in(question: str, catalogue: Catalogue) -> dict[str, float]:
                 found[candidate.entity.id] = max(share, found.get(candidate.entity.id, 0.0))
     strongest = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     return dict(strongest[:MAX_ENTITIES])
+
+
+def grown_entities_in(session: Session, tenant_id: str, question: str) -> dict[str, float]:
+    """Entities that documents brought and that the question names, with the share of each reading.
+
+    The names are looked up, not held in memory: there may be as many as passages. The longest name wins
+    where two overlap.
+    """
+    spans = _spans(question)
+    if not spans:
+        return {}
+    keys = sorted(set(spans.values()))
+    named: dict[str, list[str]] = {}
+    for at in range(0, len(keys), _LOOKUP):
+        for folded, entity_id in session.execute(
+            select(EntityAliasRow.folded, EntityAliasRow.entity_id)
+            .join(EntityRow, EntityRow.id == EntityAliasRow.entity_id)
+            .where(
+                EntityAliasRow.tenant_id == tenant_id,
+                EntityAliasRow.folded.in_(keys[at : at + _LOOKUP]),
+                EntityRow.provenance == GROWN,
+                EntityRow.blocked.is_(False),
+                EntityRow.merged_into.is_(None),
+            )
+            .order_by(EntityAliasRow.folded, EntityAliasRow.entity_id)
+        ):
+            named.setdefault(folded, []).append(entity_id)
+    found: dict[str, float] = {}
+    taken: list[tuple[int, int]] = []
+    for start, end in sorted(spans, key=lambda s: (s[0] - s[1], s[0])):
+        readings = named.get(spans[start, end])
+        if readings is None or any(start < e and s < end for s, e in taken):
+            continue
+        taken.append((start, end))
+        for entity_id in readings:
+            found[entity_id] = max(found.get(entity_id, 0.0), 1.0 / len(readings))
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))[:MAX_ENTITIES])
+
+
+def _spans(question: str) -> dict[tuple[int, int], str]:
+    """Offsets of what may be a name → its folded form: runs of words, pieces of CJK runs."""
+    units = list(_UNIT.finditer(question[:_QUESTION_CHARS]))
+    spans: dict[tuple[int, int], str] = {}
+    for first, begin in enumerate(units):
+        han = _HAN.match(begin.group()) is not None
+        for last in units[first : first + (_HAN_UNITS if han else _WORDS)]:
+            start, end = begin.start(), last.end()
+            text = question[start:end]
+            if len(text) >= 2 and (han or any(c.isupper() or c.isdigit() for c in text)):
+                spans[start, end] = alias_key(text)
+    return spans
 
 
 def mentioning_passages(

@@ -9,6 +9,7 @@ A filter is a JSON object; its keys are joined by AND and the values inside one 
 | `trust` | list of trust levels | its document's level is one of them |
 | `metadata` | object of scalars | every named field of its document equals the value |
 | `lang` | list of `en`, `zh`, `und` | its own language is one of them |
+| `entities` | list of entity ids | it mentions at least one of them |
 
 An absent or empty key filters nothing, except that an empty list matches nothing. Every route applies it.
 """
@@ -24,6 +25,8 @@ from core.types import Lang
 
 MAX_VALUES = 200  # values inside one key; keeps the SQL below every database's parameter limit
 
+KEYS = ("documents", "tags", "trust", "metadata", "lang", "entities")
+
 Scalar = str | int | float | bool
 
 
@@ -36,6 +39,7 @@ class Filters:
     trust: tuple[str, ...] | None = None
     metadata: tuple[tuple[str, Scalar], ...] = ()
     lang: tuple[Lang, ...] | None = None
+    entities: tuple[str, ...] | None = None
 
     @property
     def empty(self) -> bool:
@@ -46,6 +50,7 @@ class Filters:
             and self.trust is None
             and not self.metadata
             and self.lang is None
+            and self.entities is None
         )
 
 
@@ -55,11 +60,9 @@ def parse_filters(body: Mapping[str, Any]) -> Filters:
     Raises:
         InvalidInput: an unknown key, a value of the wrong shape, or more than `MAX_VALUES` values.
     """
-    unknown = sorted(set(body) - {"documents", "tags", "trust", "metadata", "lang"})
+    unknown = sorted(set(body) - set(KEYS))
     if unknown:
-        raise InvalidInput(
-            f"Unknown filter {', '.join(unknown)}; known: documents, tags, trust, metadata, lang."
-        )
+        raise InvalidInput(f"Unknown filter {', '.join(unknown)}; known: {', '.join(KEYS)}.")
     langs = _strings(body, "lang")
     try:
         lang = None if langs is None else tuple(Lang(value) for value in langs)
@@ -71,6 +74,7 @@ def parse_filters(body: Mapping[str, Any]) -> Filters:
         _strings(body, "trust"),
         _metadata(body.get("metadata")),
         lang,
+        _strings(body, "entities"),
     )
 
 

@@ -13,7 +13,15 @@ from sqlalchemy.orm import Session
 
 from core.db import affected, utcnow
 from core.errors import NotFound
-from core.models import CollectionRow, DocumentRow, EnginePlanRow, EvidenceRow, PassageRow, QueryRow
+from core.models import (
+    CollectionRow,
+    DocumentRow,
+    EnginePlanRow,
+    EvidenceRow,
+    MentionRow,
+    PassageRow,
+    QueryRow,
+)
 from core.types import AnswerStatus, DocumentStatus, Evidence, Lang, Passage, Scope, Span
 from retrieval.filters import Filters, Scalar
 
@@ -87,6 +95,16 @@ def visible(scope: Scope, filters: Filters, *, dialect: str) -> ColumnElement[bo
         conditions.append(DocumentRow.trust.in_(filters.trust))
     if filters.lang is not None:
         conditions.append(PassageRow.lang.in_([lang.value for lang in filters.lang]))
+    if filters.entities is not None:
+        conditions.append(
+            exists(
+                select(MentionRow.id).where(
+                    MentionRow.passage_id == PassageRow.id,
+                    MentionRow.tenant_id == scope.tenant_id,
+                    MentionRow.entity_id.in_(filters.entities),
+                )
+            )
+        )
     if filters.tags is not None:
         conditions.append(or_(literal(False), *(_has_tag(tag, dialect) for tag in filters.tags)))
     conditions.extend(_field_equals(key, value) for key, value in filters.metadata)

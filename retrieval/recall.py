@@ -14,7 +14,7 @@ from core.settings import RetrievalSettings, get_settings
 from core.types import Hit, Lang, Passage, Route, Scope
 from ingest.encode import TokenVectors, get_encoder
 from ingest.split import encoder_text
-from retrieval.entity_route import catalogue_of, entities_in, mentioning_passages
+from retrieval.entity_route import catalogue_of, entities_in, grown_entities_in, mentioning_passages
 from retrieval.filters import Filters
 from retrieval.fuse import Fused, route_weights, standardized_sum
 from retrieval.language import identifier_share, question_language
@@ -287,7 +287,10 @@ def _searches(
 
     def entity() -> Sequence[Hit]:
         with db.read() as session:
-            entities = entities_in(question.text, catalogue_of(session, scope.tenant_id))
+            entities = {
+                **grown_entities_in(session, scope.tenant_id, question.text),
+                **entities_in(question.text, catalogue_of(session, scope.tenant_id)),
+            }
             found = mentioning_passages(session, scope, filters, entities, limit=k)
         return ranked_hits(Route.ENTITY, found)
 
