@@ -16,11 +16,13 @@ from ingest.parse.docx_styles import Styles, W
 from ingest.parse.docx_text import TextReader
 from ingest.parse.findings import comment_line, comments_heading
 from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
-from ingest.parse.ooxml import OfficePackage
+from ingest.parse.office_pictures import PictureReader
+from ingest.parse.ooxml import A, OfficePackage, R
 from ingest.parse.sniff import DOCX
 from ingest.parse.within import check_length
 
 _REVISIONS = tuple(W + name for name in ("ins", "del", "moveFrom", "moveTo", "cellIns", "cellDel"))
+_IMAGE_DATA = "{urn:schemas-microsoft-com:vml}imagedata"
 _LANGUAGE_SAMPLE = 200  # blocks
 
 
@@ -46,6 +48,10 @@ def parse_docx(content: bytes, options: ParseOptions, media_type: str = DOCX) ->
     if body.contents and blocks:
         package.findings.count("contents_list_left_out", len(body.contents))
     blocks = blocks or body.contents
+    pictures = PictureReader(package, package.findings, options)
+    if not blocks:
+        names = _pictures(package, part, root)
+        blocks = pictures.blocks(names, 1, len(names))
     blocks = _furniture(package, part, body, blocks)
     check_length(sum(len(b.text) for b in blocks), options.limits)
     if next(root.iter(*_REVISIONS), None) is not None:
@@ -57,8 +63,8 @@ def parse_docx(content: bytes, options: ParseOptions, media_type: str = DOCX) ->
         media_type,
         tuple(blocks),
         title=title,
-        warnings=package.findings.warnings(),
-        partial=package.findings.partial,
+        warnings=(*package.findings.warnings(), *pictures.warnings(with_pages=False)),
+        partial=package.findings.partial or pictures.partial,
         properties=properties,
     )
 
@@ -97,6 +103,14 @@ def _comments(
         heading = Fragment(comments_heading(chinese=chinese), "")
         found.insert(0, Block(BlockKind.HEADING, (heading,), level=1, paragraph=found[0].paragraph))
     return found
+
+
+def _pictures(package: OfficePackage, part: str, root: Any) -> list[str]:
+    """Picture parts in the order in which the document shows them."""
+    relations = package.relations(part)
+    ids = [e.get(R + "embed") or e.get(R + "id") or "" for e in root.iter(A + "blip", _IMAGE_DATA)]
+    links = [relations[i] for i in dict.fromkeys(ids) if i in relations]
+    return [link.target for link in links if not link.external and link.target in package]
 
 
 def _furniture(package: OfficePackage, part: str, body: Body, blocks: list[Block]) -> list[Block]:

@@ -38,11 +38,14 @@ class Findings:
         self._damaged: list[str] = []
 
     def count(self, code: str, number: int = 1, page: int | None = None) -> None:
-        """Add to a counter of `_TEXTS`; zero leaves no trace."""
+        """Add to a counter of `_TEXTS`; one that comes back to zero leaves no trace."""
         if number:
             self._counts[code] = self._counts.get(code, 0) + number
+            if self._counts[code] <= 0:
+                del self._counts[code]
             if page is not None:
-                self._pages.setdefault(code, set()).add(page)
+                pages = self._pages.setdefault(code, set())
+                pages.add(page) if number > 0 else pages.discard(page)
 
     def damaged(self, part: str) -> None:
         """Note a part that could not be read; the document becomes partial."""
@@ -62,7 +65,7 @@ class Findings:
         if number := self.number("images_not_read"):
             raise DocumentRejected(
                 "no_text",
-                f"The {kind} holds {number:,} pictures and no text; export it as PDF to have them read.",
+                f"The {kind} holds no text, only pictures ({number:,}), and none was recognised as text.",
             )
 
     @property

@@ -11,9 +11,20 @@ from ingest.parse.findings import comment_line, comments_heading
 from ingest.parse.formats import ODT
 from ingest.parse.grid import table_blocks
 from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
-from ingest.parse.odf import OFFICE, TABLE, TEXT, OdfPackage, OdfStyles, number_label, small
+from ingest.parse.odf import (
+    DRAW,
+    OFFICE,
+    TABLE,
+    TEXT,
+    XLINK,
+    OdfPackage,
+    OdfStyles,
+    number_label,
+    small,
+)
 from ingest.parse.odf_table import table_rows
 from ingest.parse.odt_text import Reading, TextReader
+from ingest.parse.office_pictures import PictureReader
 from ingest.parse.ooxml import local
 from ingest.parse.within import check_length
 
@@ -37,6 +48,11 @@ def parse_odt(content: bytes, options: ParseOptions, media_type: str = ODT) -> P
     text = next(root.iter(OFFICE + "text"), None)
     blocks = [] if text is None else list(body.blocks(text))
     blocks.extend(_annotations(reader, body, blocks))
+    pictures = PictureReader(package, package.findings, options)
+    if not blocks and text is not None:
+        links = [(e.get(XLINK + "href") or "").removeprefix("./") for e in text.iter(DRAW + "image")]
+        names = [name for name in dict.fromkeys(links) if name in package]
+        blocks = pictures.blocks(names, 1, len(names))
     check_length(sum(len(b.text) for b in blocks), options.limits)
     if any(local(e) in _CHANGES for c in root.iter(TEXT + "changed-region") for e in c):
         package.findings.count("has_revisions")
@@ -47,8 +63,8 @@ def parse_odt(content: bytes, options: ParseOptions, media_type: str = ODT) -> P
         media_type,
         tuple(blocks),
         title=title,
-        warnings=package.findings.warnings(),
-        partial=package.findings.partial,
+        warnings=(*package.findings.warnings(), *pictures.warnings(with_pages=False)),
+        partial=package.findings.partial or pictures.partial,
         properties=properties,
     )
 

@@ -11,6 +11,7 @@ from ingest.lang import language_of
 from ingest.parse.drawing import drawing_text
 from ingest.parse.formats import PPTX
 from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
+from ingest.parse.office_pictures import PictureReader
 from ingest.parse.ooxml import OfficePackage, R, is_true, local
 from ingest.parse.pptx_slide import P, Size, Slide, heading
 from ingest.parse.pptx_text import TextReader
@@ -23,8 +24,9 @@ _LABELS = {True: ("第 {} 页", "备注", "批注"), False: ("Slide {}", "Notes"
 def parse_pptx(content: bytes, options: ParseOptions, media_type: str = PPTX) -> ParsedDocument:
     """Read a presentation; the page of a block is the number of its slide.
 
-    Hidden slides are counted and left out unless `options.keep_hidden`. Pictures, with their alternative
-    texts, are only counted: programs write most of those texts by themselves.
+    Hidden slides are counted and left out unless `options.keep_hidden`. A slide without text is recognised
+    from its pictures; other pictures are counted, and no alternative text is read: programs write most of
+    them by themselves.
 
     Raises:
         DocumentRejected: `corrupt`, `encrypted`, `refused`, or `too_big` when it inflates past a cap.
@@ -35,6 +37,7 @@ def parse_pptx(content: bytes, options: ParseOptions, media_type: str = PPTX) ->
     slides = list(_slide_parts(package, part, root))
     size = _size(root)
     tables = count(1)
+    pictures = PictureReader(package, package.findings, options)
     blocks: list[Block] = []
     chars = 0
     for page, name in enumerate(slides, start=1):
@@ -50,7 +53,11 @@ def parse_pptx(content: bytes, options: ParseOptions, media_type: str = PPTX) ->
             if not options.keep_hidden:
                 continue
         reader = TextReader(package.findings, page, options.keep_hidden)
-        found = _slide(package, name, slide, reader, size, tables)
+        source = Slide(package, name, reader, size)
+        title, body = source.blocks(slide, lambda: next(tables))
+        if not title and not body:
+            body = pictures.blocks(source.pictures, page, len(slides), page)
+        found = _sections(package, name, reader, title, body)
         chars += sum(len(b.text) for b in found)
         check_length(chars, options.limits)
         blocks.extend(found)
@@ -62,8 +69,8 @@ def parse_pptx(content: bytes, options: ParseOptions, media_type: str = PPTX) ->
         tuple(blocks),
         title=title,
         pages=len(slides),
-        warnings=package.findings.warnings(),
-        partial=package.findings.partial,
+        warnings=(*package.findings.warnings(), *pictures.warnings(with_pages=True)),
+        partial=package.findings.partial or pictures.partial,
         properties=properties,
     )
 
@@ -82,10 +89,10 @@ def _size(root: Any) -> Size:
     return (int(edges[0]), int(edges[1])) if all(e.isdigit() and len(e) < 12 for e in edges) else (0, 0)
 
 
-def _slide(
-    package: OfficePackage, part: str, root: Any, reader: TextReader, size: Size, tables: Iterator[int]
+def _sections(
+    package: OfficePackage, part: str, reader: TextReader, title: str, body: list[Block]
 ) -> list[Block]:
-    title, body = Slide(package, part, reader, size).blocks(root, lambda: next(tables))
+    """A slide's text, notes and comments under their headings."""
     notes = list(_notes(package, part, reader))
     comments = list(_comments(package, part, reader.page))
     if not (title or body or notes or comments):

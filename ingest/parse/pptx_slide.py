@@ -9,7 +9,7 @@ from typing import Any
 from ingest.parse.drawing import drawn_blocks, is_drawn
 from ingest.parse.grid import Cell, Row, caption_rows, header_rows, table_blocks
 from ingest.parse.model import Block, BlockKind, Fragment
-from ingest.parse.ooxml import MC, A, OfficePackage, chosen, is_true, local
+from ingest.parse.ooxml import MC, A, OfficePackage, R, chosen, is_true, local
 from ingest.parse.pptx_text import TextReader
 
 P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
@@ -40,6 +40,7 @@ class Slide:
         self._reader = reader
         self._size = size
         self._inherited = _inherited_boxes(package, part)
+        self.pictures: list[str] = []
 
     def blocks(self, root: Any, next_table: Callable[[], int]) -> tuple[str, list[Block]]:
         """Title, and the blocks of the other shapes.
@@ -94,6 +95,10 @@ class Slide:
             yield from self._frame(shape, next_table)
         elif name == "pic":
             self._package.findings.count("images_not_read", 1, self._reader.page)
+            blip = next(shape.iter(A + "blip"), None)
+            link = self._package.relations(self._part).get(blip.get(R + "embed") if blip is not None else "")
+            if link is not None and link.target in self._package:
+                self.pictures.append(link.target)
         elif name == "sp":
             body = shape.find(P + "txBody")
             if body is not None:

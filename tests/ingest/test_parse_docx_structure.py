@@ -440,7 +440,7 @@ def test_a_row_over_the_whole_table_is_its_caption_not_its_header():
 
 def test_a_document_of_pictures_says_what_to_do():
     body = "<w:p><w:r><w:drawing><pic:pic xmlns:pic='http://schemas.openxmlformats.org/drawingml/2006/picture'/></w:drawing></w:r></w:p>"
-    with pytest.raises(DocumentRejected, match="export it as PDF") as error:
+    with pytest.raises(DocumentRejected, match="only pictures") as error:
         parsed(docx(body))
     assert error.value.code == "no_text"
 
