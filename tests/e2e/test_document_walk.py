@@ -76,6 +76,11 @@ def test_new_version_replaces_the_old_in_one_step(stack: Stack) -> None:
     until(switched, within_s=60, what="the new version answers")
 
 
+def assert_found_nowhere(stack: Stack, collection: str) -> None:
+    for question in ("暗号是什么？", "蓝色灯塔", "Marina Voss", "Tidewater Labs"):
+        assert stack.search(collection, question) == [], question
+
+
 def test_deleted_document_is_gone_from_every_route_and_erased_from_answers(stack: Stack) -> None:
     collection = stack.collection("deletes")
     text = "# 临时通知\n\n暗号为“蓝色灯塔”，仅本周有效。Marina Voss of Tidewater Labs signed the notice."
@@ -83,8 +88,7 @@ def test_deleted_document_is_gone_from_every_route_and_erased_from_answers(stack
     answer = stack.ask(collection, "暗号是什么？", policy={"mode": "extract"})
     assert "蓝色灯塔" in answer["text"]
     assert stack.client.delete(f"/v1/documents/{document['id']}").status_code in (202, 204)
-    for question in ("暗号是什么？", "蓝色灯塔", "Marina Voss", "Tidewater Labs"):
-        assert stack.search(collection, question) == [], question
+    assert_found_nowhere(stack, collection)
     until(
         lambda: stack.client.get(f"/v1/documents/{document['id']}").status_code == 404,
         within_s=30, what="row purged",
@@ -93,6 +97,17 @@ def test_deleted_document_is_gone_from_every_route_and_erased_from_answers(stack
     assert stored["stale_since"] is not None
     assert "蓝色灯塔" not in str({k: v for k, v in stored.items() if k != "question"})
     assert all(claim["erased"] for claim in stored["claims"])
+    assert_found_nowhere(stack, collection)
+    build = stack.client.post("/v1/admin/tiers/hot/rebuild", json={"mode": "full"}).json()
+    until(
+        lambda: stack.client.get(f"/v1/admin/builds/{build['id']}").json()["status"] == "published",
+        within_s=60, what="the index rebuilt",
+    )  # fmt: skip
+    old = stack.kill("worker-retrieval")
+    until(
+        lambda: stack.processes().get("worker-retrieval") not in (None, old), within_s=60, what="it is back"
+    )
+    assert_found_nowhere(stack, collection)
     doctor = stack.geo("doctor", "--json", check=False)
     assert doctor.returncode == 0, doctor.stdout
 
