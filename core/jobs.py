@@ -106,6 +106,7 @@ class JobRun:
     args: dict[str, Any]
     token: str
     gives_way: bool = field(default=False)
+    reached: tuple[int, int] = field(default=(0, 0))
     finished: bool = field(default=False)
     begun: float = field(default_factory=time.perf_counter)
 
@@ -117,11 +118,16 @@ class JobRun:
     def report(self, session: Session, done: int, total: int) -> None:
         """`progress` in the caller's transaction.
 
-        A later attempt does again what an earlier one lost; what is shown never goes back meanwhile.
+        A later attempt does again what an earlier one lost; what is shown never goes back meanwhile. One that
+        gets further than all before it counts as the first: work that advances is not given up, however
+        often its worker dies, while work that always dies at the same place is.
         """
         went_further = (JobRow.progress_total == total) & (JobRow.progress_done > done)
         furthest = case((went_further, JobRow.progress_done), else_=done)
-        self.touch(session, progress_done=furthest, progress_total=total)
+        values: dict[str, Any] = {"progress_done": furthest, "progress_total": total}
+        if self.attempt > 1 and self.reached[1] in (0, total) and done > self.reached[0]:
+            values["attempts"] = self.attempt = 1
+        self.touch(session, **values)
 
     @property
     def cancelled(self) -> bool:
@@ -279,6 +285,7 @@ def _claim(db: Database, session: Session, job_id: str) -> JobRun | None:
         dict(row.args),
         token,
         row.gives_way,
+        (row.progress_done, row.progress_total),
     )
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from itertools import pairwise
@@ -338,3 +339,39 @@ def test_a_file_that_cannot_be_read_is_no_error_of_the_operator(
         run_job(make_job(database), reject, db=database)
     (record,) = [r for r in caplog.records if r.name == "core.jobs"]
     assert (record.levelname, record.message, record.exc_info) == ("INFO", "document_rejected", None)
+
+
+class Died(BaseException):
+    """Stands for kill -9: nothing of ours runs afterwards."""
+
+
+def die_after(steps: list[tuple[int, int]]) -> Callable[[JobRun], None]:
+    def work(run: JobRun) -> None:
+        for done, total in steps:
+            run.progress(done, total)
+        raise Died
+
+    return work
+
+
+def test_work_that_advances_is_not_given_up_however_often_its_worker_dies(database: Database) -> None:
+    job_id = make_job(database)
+    for attempt in range(10):
+        with pytest.raises(Died):
+            run_job(job_id, die_after([(0, 100), (3 * attempt, 100), (3 * attempt + 3, 100)]), db=database)
+        expire(database, job_id)
+        assert reap(database, IDLE)["failed"] == 0
+    run_job(job_id, lambda run: run.progress(100, 100), db=database)
+    assert row_of(database, job_id).status == JobStatus.DONE
+
+
+def test_work_that_always_dies_at_the_same_place_ends(database: Database) -> None:
+    job_id = make_job(database)
+    for _ in range(get_settings().worker.max_attempts):
+        with pytest.raises(Died):
+            run_job(job_id, die_after([(0, 100), (40, 100)]), db=database)
+        expire(database, job_id)
+        reap(database, IDLE)
+    assert (row_of(database, job_id).status, row_of(database, job_id).error_code) == (
+        JobStatus.FAILED, "worker_died",
+    )  # fmt: skip
