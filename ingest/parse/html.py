@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import regex
@@ -148,4 +149,4 @@ def _with_headline(headline: Block, blocks: list[Block]) -> list[Block]:
     """Put the page's headline first when it stands outside the content."""
     if any(b.kind is BlockKind.HEADING and (b.level == 1 or b.text == headline.text) for b in blocks):
         return blocks
-    return [headline, *blocks]
+    return [replace(block, paragraph=number) for number, block in enumerate((headline, *blocks))]
