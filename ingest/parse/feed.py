@@ -33,16 +33,16 @@ def parse_feed(content: bytes, options: ParseOptions, media_type: str = RSS) -> 
         DocumentRejected: as `read_xml`.
     """
     tree = read_xml(content, options.limits)
-    entries = [e for e in tree.root.iter() if local_name(e) in _ENTRIES and not _inside_entry(e)]
+    entries = [_Fields(e) for e in tree.root.iter("{*}item", "{*}entry") if not _inside_entry(e)]
     if not entries:
         return parse_tree(tree, options, media_type)
-    channel = next((e for e in children(tree.root) if local_name(e) == "channel"), tree.root)
+    top = next((e for e in children(tree.root) if local_name(e) == "channel"), tree.root)
+    channel = _Fields(top if local_name(top) not in _ENTRIES else None)
     parts = Parts(options, warnings=list(tree.warnings), partial=tree.partial)
-    title = "" if channel in entries else _plain(channel, "title")
+    title = _plain(channel, "title")
     parts.add(_heading(channel, title, 1))
-    if channel not in entries:
-        parts.add(_content(channel, ("description", "subtitle", "tagline"), options))
-        parts.add(_picture_of(channel, title))
+    parts.add(_content(channel, ("description", "subtitle", "tagline"), options))
+    parts.add(_picture_of(channel, title))
     for entry in entries:
         parts.add(_heading(entry, _plain(entry, "title"), 2))
         parts.add(_line_about(entry))
@@ -59,38 +59,64 @@ def parse_feed(content: bytes, options: ParseOptions, media_type: str = RSS) -> 
     )
 
 
+class _Fields:
+    """The children of an entry by name, those of the entry's own namespace first.
+
+    Attributes:
+        line: of the entry.
+    """
+
+    def __init__(self, element: Any | None) -> None:
+        self.line: int | None = None if element is None else element.sourceline
+        self._by_name: dict[str, list[Any]] = {}
+        if element is None:
+            return
+        space = element.tag.rpartition("}")[0]
+        for child in sorted(children(element), key=lambda c: c.tag.rpartition("}")[0] != space):
+            if not child.tag[1:].startswith(_MEDIA):
+                self._by_name.setdefault(local_name(child), []).append(child)
+
+    def all(self, name: str) -> list[Any]:
+        """Children of that name."""
+        return self._by_name.get(name, [])
+
+    def first(self, name: str) -> Any | None:
+        """The first child of that name."""
+        return next(iter(self.all(name)), None)
+
+
 def _inside_entry(element: Any) -> bool:
     parent = element.getparent()
     return parent is not None and local_name(parent) in _ENTRIES
 
 
-def _heading(element: Any, title: str, level: int) -> Iterator[Block]:
+def _heading(entry: _Fields, title: str, level: int) -> Iterator[Block]:
     if title:
-        yield Block(BlockKind.HEADING, (Fragment(title, "", line=element.sourceline),), level)
+        yield Block(BlockKind.HEADING, (Fragment(title, "", line=entry.line),), level)
 
 
-def _picture_of(channel: Any, title: str) -> Iterator[Block]:
+def _picture_of(channel: _Fields, title: str) -> Iterator[Block]:
     """What the feed's picture is called, unless that is the feed's own title."""
-    image = _child(channel, "image")
+    image = channel.first("image")
     if image is None:
         return
-    if (called := _plain(image, "title")) and called != title:
+    if (called := _plain(_Fields(image), "title")) and called != title:
         yield Block(BlockKind.PARAGRAPH, (Fragment(called, "", line=image.sourceline),))
 
 
-def _line_about(entry: Any) -> Iterator[Block]:
+def _line_about(entry: _Fields) -> Iterator[Block]:
     told = [_date(entry), _author(entry), _link(entry)]
-    subjects = [text_of(c) or c.get("term") or "" for c in children(entry) if local_name(c) == "category"]
+    subjects = [text_of(c) or c.get("term") or "" for c in entry.all("category")]
     told.append(", ".join(s for s in subjects if s))
-    fragments = tuple(Fragment(t, " | ", line=entry.sourceline) for t in told if t)
+    fragments = tuple(Fragment(t, " | ", line=entry.line) for t in told if t)
     if fragments:
         yield Block(BlockKind.PARAGRAPH, fragments)
 
 
-def _content(element: Any, names: tuple[str, ...], options: ParseOptions) -> list[Block]:
+def _content(entry: _Fields, names: tuple[str, ...], options: ParseOptions) -> list[Block]:
     """The first of `names` that has text, as blocks with the lines of the feed."""
     for name in names:
-        found = _child(element, name)
+        found = entry.first(name)
         if found is None:
             continue
         blocks = _as_html(found, options) if _holds_markup(found) else list(_as_plain(found))
@@ -130,15 +156,8 @@ def _as_plain(element: Any) -> Iterator[Block]:
         line = None if line is None else line + paragraph.count("\n") + 2
 
 
-def _child(element: Any, name: str) -> Any | None:
-    """The child of that name, one of the element's own namespace first."""
-    found = [c for c in children(element) if local_name(c) == name and not c.tag[1:].startswith(_MEDIA)]
-    own = element.tag[: -len(local_name(element))]
-    return next((c for c in found if c.tag == own + name), found[0] if found else None)
-
-
-def _plain(element: Any, name: str) -> str:
-    found = _child(element, name)
+def _plain(entry: _Fields, name: str) -> str:
+    found = entry.first(name)
     if found is None:
         return ""
     if _MARKUP.search(text := text_of(found)):
@@ -146,19 +165,19 @@ def _plain(element: Any, name: str) -> str:
     return text
 
 
-def _date(element: Any) -> str:
+def _date(entry: _Fields) -> str:
     for name in _DATES:
-        if said := _plain(element, name):
+        if said := _plain(entry, name):
             return iso_date(said) or said
     return ""
 
 
-def _author(element: Any) -> str:
+def _author(entry: _Fields) -> str:
     for name in _AUTHORS:
-        found = _child(element, name)
+        found = entry.first(name)
         if found is None:
             continue
-        inner = _child(found, "name")
+        inner = _Fields(found).first("name")
         text = text_of(found if inner is None else inner)
         named = _EMAIL_AND_NAME.fullmatch(text)
         if text:
@@ -166,15 +185,14 @@ def _author(element: Any) -> str:
     return ""
 
 
-def _link(entry: Any) -> str:
-    links = [c for c in children(entry) if local_name(c) == "link"]
-    for link in links:
+def _link(entry: _Fields) -> str:
+    for link in entry.all("link"):
         if link.get("rel", "alternate") == "alternate" and (link.get("href") or text_of(link)):
             return link.get("href") or text_of(link)
     return ""
 
 
-def _properties(tree: Tree, channel: Any) -> dict[str, str]:
+def _properties(tree: Tree, channel: _Fields) -> dict[str, str]:
     language = (
         _plain(channel, "language") or tree.root.get("{http://www.w3.org/XML/1998/namespace}lang") or ""
     )
