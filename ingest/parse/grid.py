@@ -7,7 +7,7 @@ covers beyond the first are empty, so that later cells keep their column.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import regex
 
@@ -17,7 +17,11 @@ MAX_HEADER_ROWS = 4
 _MAX_NAME = 120  # characters; longer ones are values
 _NAMED_SHARE = 0.6  # a header may leave the corner and a few columns without a name
 CELL_GLUE = " | "
-_NUMBER = regex.compile(r"[¥￥$€£+\-(]?\s?\d[\d,.\s]*(?:[%‰)]|[eE][+-]?\d+)?|\d{4}[-/.年]\d{1,2}.*")
+_NUMBER = regex.compile(
+    r"[¥￥$€£+\-(]?\s?\d[\d,.\s]*(?:[%‰)]|[eE][+-]?\d+)?"
+    r"|\d{1,4}[-/.年]\d{1,2}(?:[-/.月]\d{1,4}日?)?(?:[T\s].*)?|\d{1,2}:\d\d(?::\d\d)?(?:\s?[AP]M)?"
+    r"|\d{1,2}-\p{L}{3,9}-\d{2,4}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,8 @@ def row_texts(row: Row) -> list[str]:
 
 def header_texts(rows: Sequence[Row]) -> list[str]:
     """One name per column out of several header rows: the names above each other, each said once."""
+    if not any(c.width > 1 for c in rows[0].cells):
+        rows = [_widened(rows[0], _columns(rows[1])), *rows[1:]]
     width = max(c.column + c.width for r in rows for c in r.cells)
     names: list[str] = []
     for column in range(width):
@@ -131,6 +137,18 @@ def header_texts(rows: Sequence[Row]) -> list[str]:
     return names
 
 
+def _widened(row: Row, below: set[int]) -> Row:
+    """Each name reaches over the columns to its right that only the row below names."""
+    filled = sorted((c for c in row.cells if c.text.strip()), key=lambda c: c.column)
+    cells: list[Cell] = []
+    for cell in filled:
+        end = cell.column + 1
+        while end in below and not any(c.column == end for c in filled):
+            end += 1
+        cells.append(replace(cell, width=end - cell.column if cell.column in below else 1))
+    return Row(tuple(cells), row.place, row.marked_header)
+
+
 def header_rows(rows: Sequence[Row]) -> int:
     """How many rows at the top name the columns; 0 when none does."""
     marked = 0
@@ -143,15 +161,38 @@ def header_rows(rows: Sequence[Row]) -> int:
     first = rows[0]
     wide = any(c.width > 1 and c.text.strip() for c in first.cells)
     if not wide:
-        return 1
+        names = len(rows) > 2 and _left_edge(first) in _columns(rows[2])
+        return 2 if names and _completes(first, rows[1]) else 1
     tall = max((c.height for c in first.cells if c.text.strip()), default=1)
     if 1 < tall <= MAX_HEADER_ROWS and tall < len(rows):
         return tall
+    if len(rows) < 3 or not _groups(first, rows[1]):
+        return 1 if sum(1 for c in first.cells if c.text.strip()) > 2 else 0
     # Groups above their columns: the second row names them, and values follow.
-    if len(rows) < 3 or not _names_columns(rows[1], gaps=True):
+    if not _names_columns(rows[1], gaps=True):
         return 1
-    corner = not any(_corner(r) for r in rows[:2]) and any(_corner(r) for r in rows[2:])
+    left = min(_left_edge(r) for r in rows)
+    corner = left not in _columns(first) | _columns(rows[1])
     return 2 if corner or not all(_is_words(r) for r in rows[2:]) else 1
+
+
+def _completes(row: Row, below: Row) -> bool:
+    """Whether the row below names the columns that this one leaves open (groups that are not merged)."""
+    if _left_edge(row) in _columns(below) or not _names_columns(below, gaps=True):
+        return False
+    open_columns = _columns(below) - _columns(row)
+    return len(open_columns) > 1 and max(_columns(below)) > max(_columns(row))
+
+
+def _columns(row: Row) -> set[int]:
+    return {c.column for c in row.cells if c.text.strip()}
+
+
+def _groups(row: Row, below: Row) -> bool:
+    """Whether each wide cell stands above two cells or more; else it is a wide value of a form."""
+    lefts = [c.column for c in below.cells if c.text.strip() and not c.again]
+    wide = [c for c in row.cells if c.width > 1 and c.text.strip()]
+    return all(sum(c.column <= left < c.column + c.width for left in lefts) > 1 for c in wide)
 
 
 # A row of years beside a name or an empty corner names columns; a row that begins with a year is values.
@@ -167,15 +208,17 @@ def _names_columns(row: Row, *, gaps: bool = False) -> bool:
     enough = gaps or covered >= _NAMED_SHARE * width
     if not named or not enough or max(map(len, filled)) > _MAX_NAME:
         return False
+    if any(t.endswith((":", "：")) for t in filled):
+        return False  # labels of a form
     years = [t for t in filled if _YEAR.fullmatch(t)]
     corner = row.cells[0].text.strip()
     series = len(years) > 1 and len(set(years)) == len(years) and not is_number(corner)
     return not any(is_number(t) and not (series and t in years) for t in filled)
 
 
-def _corner(row: Row) -> str:
-    """Text in the first column."""
-    return next((c.text.strip() for c in row.cells if c.column == 0), "")
+def _left_edge(row: Row) -> int:
+    """The first column with text."""
+    return min(_columns(row), default=0)
 
 
 def _is_words(row: Row) -> bool:

@@ -9,6 +9,9 @@ from ingest.parse.grid import MAX_HEADER_ROWS, Cell, Row, header_rows, is_number
 from ingest.parse.model import Block, BlockKind, Fragment
 
 _MAX_TITLE = 120  # characters; a longer lone cell is a paragraph
+_MAX_FORM_ROWS = 12
+_LEAST_TABLE = 3  # cells in a row
+_FULL_SHARE = 0.6
 _MAX_TALL = 1024  # merged ranges that cross one row; honest ones do not overlap
 Merge = tuple[int, int, int, int]
 """First row, first column, last row, last column; rows from 1, columns from 0, both ends included."""
@@ -157,9 +160,23 @@ def _paragraph(cell: Cell, row: Row, sheet: str) -> Block:
     return Block(BlockKind.PARAGRAPH, (fragment,), member=sheet)
 
 
+def _form_rows(rows: list[Row]) -> int:
+    """How many rows of a form (`Department: x`, `Date: y`) stand right above a wider table with names."""
+    most = max(len(r.cells) for r in rows)
+    full = max(_LEAST_TABLE, _FULL_SHARE * most)
+    first = next((i for i, r in enumerate(rows) if len(r.cells) >= full), 0)
+    if not 0 < first <= _MAX_FORM_ROWS or any(2 * len(r.cells) > most for r in rows[:first]):
+        return 0
+    grouped = any(2 * sum(c.width for c in r.cells) > most for r in rows[:first])
+    return first if header_rows(rows[first:]) and not grouped else 0
+
+
 def _from_headers(rows: list[Row]) -> list[list[Row]]:
     """Cut before a row that the file calls a header row; names of groups right above it belong to it."""
-    first = next((i for i, row in enumerate(rows) if row.marked_header), 0)
+    first = next((i for i, row in enumerate(rows) if row.marked_header), None)
+    if first is None:
+        first = _form_rows(rows)
+        return [rows[:first], rows[first:]] if first else [rows]
     if first == 0:
         return [rows]
     if first < MAX_HEADER_ROWS and not any(is_number(c.text) for r in rows[:first] for c in r.cells):

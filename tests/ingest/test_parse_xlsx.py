@@ -18,6 +18,7 @@ from openpyxl.styles import Font, PatternFill
 from core.errors import DocumentRejected
 from core.types import Span
 from ingest.parse import parse_bytes
+from ingest.parse.grid import is_number
 from ingest.parse.model import BlockKind, Limits, ParsedDocument, ParseOptions
 from tests.ingest.office_files import packed, rels, row, sheet, xlsx
 from tests.ingest.parsing import cut, read
@@ -268,3 +269,46 @@ def test_the_row_that_a_filter_or_a_table_starts_with_names_the_columns():
         ("a | 1 | 2", False),
         ("b | 3 | 4", False),
     ]
+
+
+def test_a_form_right_above_a_table_is_not_its_header():
+    book, _ = one_sheet(
+        ["部门：", "仓储部"],
+        ["日期：", "2026-03-01"],
+        ["编号", "名称", "数量", "单价", "金额"],
+        ["1", "泵", 3, 4, 12],
+        ["2", "阀", 5, 6, 30],
+    )
+    document = parsed(saved(book))
+    assert [(b.text, b.is_table_header) for b in document.blocks[1:]] == [
+        ("部门： | 仓储部", False),
+        ("日期： | 2026-03-01", False),
+        ("编号 | 名称 | 数量 | 单价 | 金额", True),
+        ("1 | 泵 | 3 | 4 | 12", False),
+        ("2 | 阀 | 5 | 6 | 30", False),
+    ]
+
+
+def test_a_form_of_wide_values_has_no_header():
+    book, page = one_sheet(
+        ["项目", "云河仓库", None, None], ["负责", "张三", None, None], ["预算", 120, "工期", 90]
+    )
+    page.merge_cells("B1:D1")
+    page.merge_cells("B2:D2")
+    assert not any(b.is_table_header for b in parsed(saved(book)).blocks)
+
+
+@pytest.mark.parametrize(
+    "value", ["2026-03-01", "03-08-2017 14:35:00", "14:40:30", "29-Mar-1940", "12.5%", "¥1,200"]
+)
+def test_dates_times_and_amounts_name_no_column(value):
+    assert is_number(value)
+
+
+def test_groups_may_stand_above_their_columns_without_being_merged():
+    book, _ = one_sheet(
+        ["No", "PHAL", None, "CTB", None],
+        [None, "Contra", "Ipsi", "Contra", "Ipsi"],
+        ["a", "x", "y", "z", "w"],
+    )
+    assert lines(parsed(saved(book)))[1] == "No | PHAL Contra | PHAL Ipsi | CTB Contra | CTB Ipsi"
