@@ -27,6 +27,7 @@ from ingest.recipe import Recipe
 from ingest.values import Collection, Counts, Document, NearDuplicate, Problem, Progress, Trust
 
 SETTLED = (DocumentStatus.READY.value, DocumentStatus.FAILED.value)
+_READY = DocumentStatus.READY.value
 OPEN_JOBS = (JobStatus.WAITING.value, JobStatus.RUNNING.value)
 
 
@@ -278,7 +279,7 @@ def document_values(session: Session, rows: Sequence[DocumentRow]) -> tuple[Docu
         r.document_id: r
         for r in session.execute(select(*columns).where(tuple_(v.document_id, v.version).in_(keys)))
     }
-    jobs = _present_jobs(session, keys)
+    jobs = _present_jobs(session, [(r.id, r.latest_version) for r in rows if r.status != _READY])
     counts = _mention_counts(session, keys)
     wanted = wanted_recipes(session, rows)
     near = near_duplicates_of(session, [r.id for r in rows])
@@ -290,14 +291,18 @@ def document_values(session: Session, rows: Sequence[DocumentRow]) -> tuple[Docu
     )
 
 
-def _present_jobs(session: Session, keys: Sequence[tuple[str, int]]) -> dict[str, JobRow]:
+def _present_jobs(session: Session, keys: Sequence[tuple[str, int]]) -> dict[str, Any]:
     """Per document: the open job of its newest version, or the job that ended last."""
-    jobs: dict[str, JobRow] = {}
-    rows = session.scalars(
-        select(JobRow).where(
-            JobRow.subject_kind == "document", tuple_(JobRow.subject_id, JobRow.subject_version).in_(keys)
-        )
-    )
+    jobs: dict[str, Any] = {}
+    if not keys:
+        return jobs
+    j = JobRow
+    rows = session.execute(
+        select(
+            j.id, j.subject_id, j.task, j.status, j.progress_done, j.progress_total, j.error_code,
+            j.error_detail, j.created_at,
+        ).where(j.subject_kind == "document", tuple_(j.subject_id, j.subject_version).in_(keys))
+    ).all()  # fmt: skip
     for row in sorted(rows, key=lambda j: (j.status in OPEN_JOBS, j.created_at, j.id)):
         jobs[row.subject_id] = row
     return jobs
@@ -315,14 +320,12 @@ def _mention_counts(session: Session, keys: Sequence[tuple[str, int]]) -> dict[s
 def _document_value(
     row: DocumentRow,
     version: Any,
-    job: JobRow | None,
+    job: Any,
     counts: tuple[int, int],
     wanted: str,
     near: tuple[NearDuplicate, ...],
 ) -> Document:
     status = DocumentStatus(row.status)
-    if status is DocumentStatus.READY:
-        job = None
     error = None
     if row.error_code is not None and status is DocumentStatus.FAILED:
         error = Problem(row.error_code, row.error_detail or "")
@@ -362,7 +365,7 @@ def _document_value(
     )
 
 
-def _progress(job: JobRow) -> Progress:
+def _progress(job: Any) -> Progress:
     """The last unit counts when the stage's end is stored: nothing is complete before that."""
     return Progress(min(job.progress_done, max(job.progress_total - 1, 0)), job.progress_total)
 
