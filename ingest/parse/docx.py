@@ -40,7 +40,7 @@ def parse_docx(content: bytes, options: ParseOptions, media_type: str = DOCX) ->
     styles = Styles(_linked(package, part, "styles"))
     dark_paper = root.find(W + "background") is not None
     reader = TextReader(package, styles, keep_hidden=options.keep_hidden, dark_paper=dark_paper)
-    body = Body(package, part, styles, Numbering(_linked(package, part, "numbering")), reader)
+    body = Body(package, part, styles, Numbering(_linked(package, part, "numbering")), reader, options)
     blocks = list(body.blocks(next(iter(root.iter(W + "body")), root)))
     blocks = with_headings(blocks, body.looks)
     blocks.extend(body.left_over_notes())

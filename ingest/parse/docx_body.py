@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from ingest.parse.docx_chunk import chunk_blocks
 from ingest.parse.docx_numbering import Numbering
 from ingest.parse.docx_styles import BODY_LEVEL, Look, Styles, W, value
 from ingest.parse.docx_tables import children, is_layout, table_rows
 from ingest.parse.docx_text import DELETED, Reading, TextReader, is_mark_deleted
 from ingest.parse.drawing import drawn_blocks
 from ingest.parse.grid import table_blocks
-from ingest.parse.model import Block, BlockKind, Fragment
+from ingest.parse.model import Block, BlockKind, Fragment, ParseOptions
 from ingest.parse.ooxml import MC, OfficePackage, chosen, local
 
 _MAX_HEADING_CHARS = 300
@@ -25,13 +26,20 @@ class Body:
     """Reads the parts of one document; counts paragraphs and tables through all of them."""
 
     def __init__(
-        self, package: OfficePackage, part: str, styles: Styles, numbering: Numbering, reader: TextReader
+        self,
+        package: OfficePackage,
+        part: str,
+        styles: Styles,
+        numbering: Numbering,
+        reader: TextReader,
+        options: ParseOptions,
     ) -> None:
         self._package = package
         self._part = part
         self._styles = styles
         self._numbering = numbering
         self._reader = reader
+        self._options = options
         self._notes = {
             "footnote": _notes(package, part, "footnote"),
             "endnote": _notes(package, part, "endnote"),
@@ -57,7 +65,7 @@ class Body:
             elif tag == MC + "AlternateContent":
                 yield from self.blocks(chosen(child))
             elif tag == W + "altChunk":
-                self._package.findings.count("embedded_objects")
+                yield from self._chunk(child)
 
     def left_over_notes(self) -> Iterator[Block]:
         """Notes that no paragraph referred to."""
@@ -73,6 +81,14 @@ class Body:
             return list(self.blocks(root))
         finally:
             self._part = before
+
+    def _chunk(self, chunk: Any) -> Iterator[Block]:
+        number, first = self._place(), self._tables
+        for block in chunk_blocks(self._package, self._part, chunk, self._options):
+            table = None if block.table is None else first + block.table
+            self._tables = max(self._tables, table or 0)
+            fragments = tuple(replace(f, start=None, line=None, page=None, box=None) for f in block.fragments)
+            yield replace(block, fragments=fragments, paragraph=number, table=table, member=None)
 
     def _control(self, control: Any) -> Iterator[Block]:
         gallery = value(control.find(f"{W}sdtPr/{W}docPartObj/{W}docPartGallery"))

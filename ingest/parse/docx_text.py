@@ -134,8 +134,6 @@ class TextReader:
             self._open_comments.add(child.get(W + "id") or "")
         elif name == "commentRangeEnd":
             self._open_comments.discard(child.get(W + "id") or "")
-        elif name == "altChunk":
-            self._findings.count("embedded_objects")
         else:
             self._walk(child, reading, look)
 

@@ -452,3 +452,29 @@ def test_only_a_list_of_contents_is_left_out_of_the_control_around_it():
     )
     body = f"<w:sdt><w:sdtPr/><w:sdtContent>{contents}{paragraph('Text.')}</w:sdtContent></w:sdt>"
     assert [b.text for b in parsed(docx(body)).blocks] == ["Text."]
+
+
+def with_chunk(content: str) -> bytes:
+    namespace = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    chunk = f"<w:altChunk xmlns:r='{namespace}' r:id='r0'/>"
+    return packed(
+        {
+            "word/document.xml": f"<w:document {W}><w:body>{paragraph('Before.')}{chunk}</w:body></w:document>",
+            **main_links(("aFChunk", "chunk.htm")),
+            "word/chunk.htm": content,
+        }
+    )
+
+
+def test_foreign_content_in_the_body_is_read_by_its_own_parser():
+    table = "<table><tr><th>A</th><th>B</th></tr><tr><td>1</td><td>2</td></tr></table>"
+    document = parsed(with_chunk(f"<html><body><h1>Rules</h1><p>Close the valve.</p>{table}</body></html>"))
+    assert [b.text for b in document.blocks] == ["Before.", "Rules", "Close the valve.", "A | B", "1 | 2"]
+    assert {b.paragraph for b in document.blocks[1:]} == {1}
+    assert not document.partial
+
+
+def test_foreign_content_that_cannot_be_read_is_told():
+    document = parsed(with_chunk("\x7fELF" + "\0" * 200))
+    assert [b.text for b in document.blocks] == ["Before."]
+    assert document.partial
