@@ -75,7 +75,7 @@ def build(parsed: ParsedDocument) -> NormalizedDocument:
     outline: list[dict[str, Any]] = []
     header_of: dict[int, str] = {}
     for block in parsed.blocks:
-        if block.kind is BlockKind.HEADING:
+        if block.kind is BlockKind.HEADING and visible(clean(block.text)):
             while headings and headings[-1][0] >= block.level:
                 headings.pop()
         path = tuple(text for _, text in headings)

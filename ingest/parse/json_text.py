@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ingest.parse.charset import decode
 from ingest.parse.json_scan import Fields, Items, NotJson, Scalar, Value, pieces, scan
-from ingest.parse.lines import line_starts
-from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
+from ingest.parse.lines import line_starts, lines_of
+from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions, ParseWarning
 from ingest.parse.text import parse_text
 from ingest.parse.within import check_length
 
@@ -23,16 +23,24 @@ def parse_json(content: bytes, options: ParseOptions, media_type: str) -> Parsed
     """Read JSON or JSON Lines of any encoding; what is neither after all is read as plain text."""
     decoded = decode(content)
     check_length(len(decoded.text), options.limits)
+    warnings = decoded.warnings
     try:
-        values = _values(decoded.text)
+        values, broken = _values(decoded.text), 0
     except NotJson:
-        return parse_text(content, options, media_type)
+        values, broken = _by_line(decoded.text)
+        if len(values) <= broken:
+            return parse_text(content, options, media_type)
+        warnings = (
+            *warnings,
+            ParseWarning("broken_lines", f"{broken} lines are not JSON and were left out."),
+        )
     return ParsedDocument(
         media_type=media_type,
         blocks=tuple(_Writer(decoded.text).document(values)),
         encoding=decoded.encoding,
         encoding_confidence=decoded.confidence,
-        warnings=decoded.warnings,
+        warnings=warnings,
+        partial=broken > 0,
     )
 
 
@@ -46,6 +54,25 @@ def _values(text: str) -> list[Value]:
     if len(values) > 1 and not all(isinstance(value, Fields | Items) for value in values):
         raise NotJson("scalars one after the other are a text")
     return values
+
+
+def _by_line(text: str) -> tuple[list[Value], int]:
+    """The records of JSON Lines that can be read, and the number of lines that cannot."""
+    values: list[Value] = []
+    broken = 0
+    for line in lines_of(text):
+        if line.blank:
+            continue
+        try:
+            value, end = scan(text, line.start)
+        except NotJson:
+            broken += 1
+            continue
+        if isinstance(value, Scalar) or line.start + len(line.text.rstrip()) > end:
+            broken += 1
+        else:
+            values.append(value)
+    return values, broken
 
 
 @dataclass(frozen=True, slots=True)

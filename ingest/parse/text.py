@@ -134,20 +134,21 @@ def _prose(lines: list[Line], after: list[Line] | None = None) -> Iterator[Block
     """Headings, list items and paragraphs; `after` is the next group, where `lines` stand alone."""
     if not lines:
         return
-    if len(lines) == 1 and after is not None and (level := heading_level(lines[0], after[0])):
-        yield Block(BlockKind.HEADING, (fragment_of(lines[0]),), level=level)
-        return
-    if len(lines) > 1 and (level := heading_level(lines[0], lines[1], touching=True)):
-        yield Block(BlockKind.HEADING, (fragment_of(lines[0]),), level=level)
-        lines = lines[1:]
     width = max(line.width for line in lines)
+    following = [*lines[1:], after[0] if after else None]
     paragraph: list[Line] = []
-    for line in lines:
-        if paragraph and not _goes_on(paragraph[-1], line, width):
+    for line, next_line in zip(lines, following, strict=True):
+        alone = len(lines) == 1
+        level = heading_level(line, next_line, touching=not alone) if next_line is not None else 0
+        if paragraph and (level or not _goes_on(paragraph[-1], line, width)):
             yield _block(paragraph)
             paragraph = []
-        paragraph.append(line)
-    yield _block(paragraph)
+        if level:
+            yield Block(BlockKind.HEADING, (fragment_of(line),), level=level)
+        else:
+            paragraph.append(line)
+    if paragraph:
+        yield _block(paragraph)
 
 
 def _goes_on(last: Line, line: Line, width: int) -> bool:

@@ -66,8 +66,10 @@ def heading_level(line: Line, following: Line, *, touching: bool = False) -> int
     if mark := _MARKDOWN.match(text):
         return len(mark.group(1))
     ends = _SENTENCE.search(text) is not None
-    if not ends and (chapter := _CHAPTER.match(text) or _ENGLISH_CHAPTER.match(text)):
-        return _UNITS[chapter.group("unit").lower()]
+    if not ends and (chapter := _chapter(text)):
+        next_one = _chapter(following.text)
+        # Chapters one after the other are a table of contents.
+        return 0 if next_one and next_one == chapter else _UNITS[chapter]
     if ends or _same_kind(text, following.text):
         return 0
     if decimal := _DECIMAL.match(text):
@@ -79,6 +81,12 @@ def heading_level(line: Line, following: Line, *, touching: bool = False) -> int
     if _SINGLE.match(text) or _BRACKETED.match(text) or _capitals(text):
         return 2
     return 0
+
+
+def _chapter(text: str) -> str:
+    """The unit that a line names (`章`, `section`), empty when it is no such line."""
+    found = _CHAPTER.match(text) or _ENGLISH_CHAPTER.match(text)
+    return found.group("unit").lower() if found else ""
 
 
 def _same_kind(text: str, following: str) -> bool:

@@ -169,6 +169,14 @@ def test_json_values_stand_at_their_places(value, ascii_only, indent):
             stack.extend(node.values)
 
 
+def test_a_broken_line_does_not_cost_the_others():
+    document = read(b'{"a": 1, "b": "x"}\n{"a": 2, "b": \n{"a": 3, "b": "y"}\n', "a.jsonl")
+    assert document.text == "a | b\n1 | x\n3 | y"
+    assert document.partial
+    assert [w["code"] for w in document.warnings] == ["broken_lines"]
+    assert document.offset_map.place(document.blocks[2].span).line == 3
+
+
 def test_what_is_not_json_is_read_as_text():
     assert read(b"{not json at all", "a.json").text == "{not json at all"
     assert "[" in read(b"[" * 100_000 + b"x", "deep.json").text

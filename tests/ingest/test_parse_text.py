@@ -200,3 +200,11 @@ def test_selectors_and_tags_stay_where_they_mean_something():
     flag = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
     source = f"心❤\ufe0f 葛\U000e0100城 {flag} a\U000e0041\U000e0042b x\ufe0f\ufe0fy"
     assert read(source.encode(), "a.txt").text == f"心❤\ufe0f 葛\U000e0100城 {flag} ab x\ufe0fy"
+
+
+def test_chapters_without_blank_lines_are_found_and_a_table_of_contents_is_not():
+    source = (
+        "第一章 总则\n第二章 职责\n第三章 附则\n\n第一章 总则\n第一条 制定本规程。\n第二条 适用于全站。\n"
+        "第二章 职责\n第三条 站长负责。\n"
+    )
+    assert outline(source) == [(2, "第三章 附则"), (2, "第一章 总则"), (2, "第二章 职责")][1:]
