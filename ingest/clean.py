@@ -45,6 +45,10 @@ _HAS_ODD = regex.compile(
     r"|[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef\ufb00-\ufb06]"
 )
 _TAB = " " * 4
+_INVISIBLE = rf"(?:{_REMOVED}|[\u200c\u200d])*"
+_SPACE_AHEAD = regex.compile(rf"{_INVISIBLE}{_SPACE}")
+_SPACE_BEHIND = regex.compile(rf"{_SPACE}{_INVISIBLE}\Z")
+_EDGE = 32  # characters; more invisible ones in a row are no way to write a space
 _VISIBLE = regex.compile(r"[\p{L}\p{N}\p{Emoji_Presentation}]")
 _PRIVATE_USE = regex.compile(r"\p{Co}")
 _CLUSTER = regex.compile(r"\X")
@@ -205,6 +209,13 @@ def _cut(runs: list[Run], *, head: bool) -> list[Run]:
 def visible(text: str) -> bool:
     """Whether anything a reader could search for is left: a letter, a digit or an emoji."""
     return _VISIBLE.search(text) is not None
+
+
+def spaced_edges(text: str) -> tuple[bool, bool]:
+    """Whether white space, which cleaning strips, stands at the beginning and at the end of `text`."""
+    if text.isascii() and text.isprintable():
+        return text[:1] == " ", text[-1:] == " "
+    return _SPACE_AHEAD.match(text) is not None, _SPACE_BEHIND.search(text[-_EDGE:]) is not None
 
 
 def private_use(text: str) -> int:

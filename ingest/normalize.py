@@ -8,7 +8,7 @@ from typing import Any
 
 from core.errors import DocumentRejected
 from core.types import Lang, Span
-from ingest.clean import Run, clean, clean_code_with_runs, clean_with_runs, private_use, visible
+from ingest.clean import Run, clean, clean_code_with_runs, clean_with_runs, private_use, spaced_edges, visible
 from ingest.lang import language_of
 from ingest.offset_map import OffsetMap, Segment
 from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseWarning
@@ -169,12 +169,13 @@ def _clean_block(block: Block) -> list[tuple[str, str, list[Run], Fragment]]:
     spaced = False  # white space at the edge of a fragment is stripped, but still parts it from the next
     for fragment in block.fragments:
         text, runs = cleaned(fragment.text)
-        spaced = spaced or fragment.text[:1].isspace()
+        before, after = spaced_edges(fragment.text)
+        spaced = spaced or before
         if not text and fragment.glue != " | ":
             continue  # an empty cell keeps its column, an empty run leaves nothing
         glue = fragment.glue if pieces else ""
         pieces.append((" " if spaced and pieces and not glue else glue, text, runs, fragment))
-        spaced = fragment.text[-1:].isspace()
+        spaced = after
     while pieces and not pieces[-1][1]:
         pieces.pop()  # empty cells at the end of a row
     return pieces
