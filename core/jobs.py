@@ -125,7 +125,7 @@ class JobRun:
         went_further = (JobRow.progress_total == total) & (JobRow.progress_done > done)
         furthest = case((went_further, JobRow.progress_done), else_=done)
         values: dict[str, Any] = {"progress_done": furthest, "progress_total": total}
-        if self.attempt > 1 and self.reached[1] in (0, total) and done > self.reached[0]:
+        if self.attempt > 1 and self.reached[1] in (0, total) and self.reached[0] < done < total:
             values["attempts"] = self.attempt = 1
         self.touch(session, **values)
 
