@@ -45,6 +45,9 @@ _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 # Attributes of these namespaces say how to read the file, not what it says.
 _ABOUT_THE_FILE = ("{http://www.w3.org/",)
 _PROSE_SHARE = 0.5
+# Pictures and fonts inside XML: one long run of base64, in lines or not.
+_BLOB_MIN = 256
+_BLOB = regex.compile(r"(?:[A-Za-z0-9+/]{40,}+\s*+)+[A-Za-z0-9+/]*={0,2}\s*")
 
 
 def parse_xml(content: bytes, options: ParseOptions, media_type: str = XML) -> ParsedDocument:
@@ -137,8 +140,14 @@ def _holds_title(element: Any) -> bool:
     return local_name(element) in _TITLES
 
 
+def _readable(element: Any) -> str:
+    """All text under an element, but for files that are packed into it."""
+    text = text_of(element)
+    return "" if len(text) >= _BLOB_MIN and _BLOB.fullmatch(text) else text
+
+
 def _block(element: Any, kind: BlockKind, level: int) -> Iterator[Block]:
-    if text := text_of(element):
+    if text := _readable(element):
         yield Block(kind, (Fragment(text, "", line=element.sourceline),), level)
 
 
@@ -156,9 +165,9 @@ def _records(element: Any, path: str) -> Iterator[Block]:
     leaves = [c for c in inner if not children(c) and not c.attrib]
     if not inner or _is_mixed(element):
         inner = []
-        values.append(("", text_of(element), element))
+        values.append(("", _readable(element), element))
     elif len(leaves) == len(inner) and len({local_name(c) for c in inner}) * 2 > len(inner):
-        values.extend((local_name(c), text_of(c), c) for c in inner)
+        values.extend((local_name(c), _readable(c), c) for c in inner)
         inner = []
     yield from _named_values(path, [v for v in values if v[1]])
     for child in inner:

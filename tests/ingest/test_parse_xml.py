@@ -1,3 +1,4 @@
+import base64
 import html
 import re
 from contextlib import suppress
@@ -70,6 +71,43 @@ def test_records_keep_their_names_together():
         "person: id: 8 | name: Bo | dept: Sales",
         "note: closed",
     ]
+
+
+def test_files_packed_into_xml_are_no_text():
+    packed = base64.encodebytes(bytes(range(256)) * 4).decode()
+    assert texts(f"<a><note>text</note><picture>{packed}</picture></a>") == ["note: text"]
+    assert texts(f"<a><picture id='1'>{packed}</picture></a>") == ["picture: id: 1"]
+
+
+@pytest.mark.parametrize(
+    ("content", "path"),
+    [
+        (
+            "<FictionBook><body><title><p>Book</p></title><section><title><p>One</p></title>"
+            "<p>The pump runs.</p></section></body></FictionBook>",
+            ("Book", "One"),
+        ),
+        (
+            "<article><front><article-meta><title-group><article-title>Pumps</article-title>"
+            "</title-group></article-meta></front><body><sec><title>Methods</title>"
+            "<p>The pump runs.</p></sec></body></article>",
+            ("Methods",),
+        ),
+        (
+            '<TEI xmlns="http://www.tei-c.org/ns/1.0"><text><body><div><head>第一章</head><div><head>水泵</head>'
+            "<p>The pump runs.</p></div></div></body></text></TEI>",
+            ("第一章", "水泵"),
+        ),
+        (
+            "<topic id='t'><title>Pumps</title><body><p>The pump runs.</p></body></topic>",
+            ("Pumps",),
+        ),
+    ],
+)
+def test_books_articles_and_topics_keep_their_sections(content, path):
+    document = read(content.encode(), "a.xml")
+    assert document.text.endswith("The pump runs.")
+    assert document.blocks[-1].heading_path == path
 
 
 def test_values_in_attributes_are_text():

@@ -22,7 +22,10 @@ def seeds() -> dict[str, bytes]:
         "slides.pptx": _pptx(),
         "memo.odt": _odt(),
         "book.epub": _epub(),
-        "mail.eml": _eml(),
+        "mail.eml": _eml().as_bytes(),
+        "thread.eml": _thread(),
+        "box.mbox": b"".join(b"From a@example.org Mon\n%s\n" % _eml().as_bytes() for _ in range(3)),
+        "page.mhtml": _saved_page(),
         "page.png": _picture("PNG"),
         "page.jpg": _picture("JPEG"),
     }
@@ -62,6 +65,10 @@ def _markup() -> dict[str, bytes]:
         "atom.xml": (
             f'<feed xmlns="http://www.w3.org/2005/Atom"><title>N</title><entry><title>P</title>'
             f'<content type="html">{TEXT}</content></entry></feed>'
+        ).encode(),
+        "records.xml": (
+            f"<pumps><pump id='1'><site>&nbsp;a</site><note>{TEXT}</note></pump>"
+            f"<pump id='2'><note><![CDATA[<p>q</p>]]></note></pump></pumps>"
         ).encode(),
         "article.xml": f"<article><title>Pump</title><section><p>{TEXT}</p></section></article>".encode(),
     }
@@ -188,7 +195,7 @@ def _epub() -> bytes:
     )
 
 
-def _eml() -> bytes:
+def _eml() -> EmailMessage:
     message = EmailMessage()
     message["Subject"] = "Pump 水泵"
     message["From"], message["To"] = "a@example.org", "b@example.org"
@@ -196,7 +203,29 @@ def _eml() -> bytes:
     message.set_content(TEXT)
     message.add_alternative(f"<p>{TEXT}</p>", subtype="html")
     message.add_attachment(b"Meter,Value\nM-187,878\n", maintype="text", subtype="csv", filename="m.csv")
+    return message
+
+
+def _thread() -> bytes:
+    """A reply that quotes, forwards a message and carries an invitation."""
+    message = EmailMessage()
+    message["Subject"] = "=?gbk?B?y66xww==?="
+    message["From"], message["Message-ID"] = "a@example.org", "<2@example.org>"
+    message.set_content(f"Yes.\n\nOn Monday, Bo wrote:\n> {TEXT}\n> > deeper\n\nNo.\n")
+    event = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:x\\, y\nDTSTART;TZID=A/B:20260302T100000\nEND:VEVENT\nEND:VCALENDAR\n"
+    message.add_attachment(event.encode(), maintype="text", subtype="calendar")
+    message.add_attachment(_eml())
+    message.add_attachment(_pdf(), maintype="application", subtype="pdf", filename="水.pdf")
     return message.as_bytes()
+
+
+def _saved_page() -> bytes:
+    return (
+        b"From: <Saved by Blink>\r\nSnapshot-Content-Location: http://example.org/\r\nMIME-Version: 1.0\r\n"
+        b'Content-Type: multipart/related; type="text/html"; boundary="x"\r\n\r\n--x\r\nContent-Type: text/html\r\n'
+        b"Content-Transfer-Encoding: quoted-printable\r\n\r\n<html><body><h1>A</h1><p>b=E6=B0=B4</p></body></html>\r\n"
+        b"--x\r\nContent-Type: text/css\r\n\r\np { color: red }\r\n--x--\r\n"
+    )
 
 
 def _picture(kind: str) -> bytes:
