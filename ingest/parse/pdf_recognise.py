@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
+import pypdfium2
 import pypdfium2.raw as pdfium
 
 from ingest.parse.model import ParseOptions
@@ -37,7 +38,10 @@ class PageReader:
             Its text; pieces stand in points from the top left of the page turned upright, and
             `recogniser.turns` leads back to the page as shown. None when nothing was found.
         """
-        return self.recogniser.read(number, self._total, lambda: _picture(page))
+        try:
+            return self.recogniser.read(number, self._total, lambda: _picture(page))
+        except pypdfium2.PdfiumError:  # it cannot be drawn, for example because it has no size
+            return None
 
     def stamped(self, page: Any, number: int, layer: PageText) -> PageText:
         """The text of a stamped scan; the layer where the picture says little more than the layer does."""
