@@ -75,6 +75,8 @@ def clean_with_runs(text: str) -> tuple[str, list[Run]]:
         The cleaned text, stripped, and its runs in order; the lengths of the runs add up to its length. A
         run of equal lengths maps character by character, any other as a whole.
     """
+    if text.isascii() and text.isprintable() and "  " not in text:  # most of English, told without a search
+        return _stripped(text, [Run(len(text), 0, len(text))] if text else [])
     if not _HAS_ODD.search(text) and unicodedata.is_normalized("NFC", text):
         return _stripped(text, [Run(len(text), 0, len(text))] if text else [])
     joined, runs = _replaced(text, _ODD)

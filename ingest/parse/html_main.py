@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate
 from typing import Any
 
@@ -57,7 +57,7 @@ def main_nodes(tree: Any, page: PageText) -> set[int]:
 def _library_choice(tree: Any, page: PageText) -> set[int]:
     if page.elements > _LIBRARY_MAX_ELEMENTS or page.depth > _LIBRARY_MAX_DEPTH:
         return set()
-    document = _extractor()(tree, fast=True, include_comments=False)
+    document = _extractor()(tree)
     if document is None:
         return set()
     return page.locate(part.itertext() for part in document.body)
@@ -65,10 +65,12 @@ def _library_choice(tree: Any, page: PageText) -> set[int]:
 
 @cache
 def _extractor() -> Callable[..., Any]:
-    import trafilatura
+    from trafilatura import bare_extraction
+    from trafilatura.settings import Extractor
 
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # it logs each page that it finds nothing in
-    return trafilatura.bare_extraction
+    # Without its second opinions (readability, justext): ours is the second, and knows Chinese.
+    return partial(bare_extraction, options=Extractor(fast=True, comments=False))
 
 
 def _region_of(kept: set[int], page: PageText) -> Any:
