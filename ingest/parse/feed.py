@@ -12,7 +12,7 @@ from ingest.parse.dates import iso_date
 from ingest.parse.formats import RSS
 from ingest.parse.html import blocks_of_fragment
 from ingest.parse.members import Parts
-from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
+from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions, ParseWarning
 from ingest.parse.xml_text import parse_tree
 from ingest.parse.xml_tree import Tree, children, local_name, read_xml, text_of
 
@@ -23,6 +23,7 @@ _CONTENTS = ("encoded", "content", "description", "summary")
 # Titles and descriptions of pictures and sound, not of the entry.
 _MEDIA = ("http://search.yahoo.com/mrss", "http://www.itunes.com")
 _MARKUP = regex.compile(r"</?[A-Za-z][^<>]*>|&(?:#\w+|\w+);")
+_Read = tuple[list[Block], tuple[ParseWarning, ...]]
 _EMAIL_AND_NAME = regex.compile(r"\S+@\S+\s+\((.+)\)")
 
 
@@ -41,12 +42,14 @@ def parse_feed(content: bytes, options: ParseOptions, media_type: str = RSS) -> 
     parts = Parts(options, warnings=list(tree.warnings), partial=tree.partial)
     title = _plain(channel, "title")
     parts.add(_heading(channel, title, 1))
-    parts.add(_content(channel, ("description", "subtitle", "tagline"), options))
+    parts.add(_content(channel, ("description", "subtitle", "tagline"), options)[0])
     parts.add(_picture_of(channel, title))
     for entry in entries:
         parts.add(_heading(entry, _plain(entry, "title"), 2))
         parts.add(_line_about(entry))
-        parts.add(_content(entry, _CONTENTS, options), deeper=2)
+        blocks, hidden = _content(entry, _CONTENTS, options)
+        parts.add(blocks, deeper=2)
+        parts.take(hidden, _plain(entry, "title"))
     return ParsedDocument(
         media_type,
         tuple(parts.blocks),
@@ -113,29 +116,29 @@ def _line_about(entry: _Fields) -> Iterator[Block]:
         yield Block(BlockKind.PARAGRAPH, fragments)
 
 
-def _content(entry: _Fields, names: tuple[str, ...], options: ParseOptions) -> list[Block]:
+def _content(entry: _Fields, names: tuple[str, ...], options: ParseOptions) -> _Read:
     """The first of `names` that has text, as blocks with the lines of the feed."""
     for name in names:
         found = entry.first(name)
         if found is None:
             continue
-        blocks = _as_html(found, options) if _holds_markup(found) else list(_as_plain(found))
-        if blocks:
-            return blocks
-    return []
+        read = _as_html(found, options) if _holds_markup(found) else (list(_as_plain(found)), ())
+        if read[0]:
+            return read
+    return [], ()
 
 
 def _holds_markup(element: Any) -> bool:
     return bool(children(element)) or _MARKUP.search(element.text or "") is not None
 
 
-def _as_html(element: Any, options: ParseOptions) -> list[Block]:
+def _as_html(element: Any, options: ParseOptions) -> _Read:
     from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled, without stubs
 
     markup = (element.text or "") + "".join(etree.tostring(c, encoding="unicode") for c in element)
-    blocks, _ = blocks_of_fragment(markup, keep_hidden=options.keep_hidden)
+    blocks, told = blocks_of_fragment(markup, keep_hidden=options.keep_hidden)
     above = (element.sourceline or 1) - 1
-    return [
+    placed = [
         replace(
             block,
             paragraph=None,
@@ -146,6 +149,7 @@ def _as_html(element: Any, options: ParseOptions) -> list[Block]:
         )
         for block in blocks
     ]
+    return placed, told
 
 
 def _as_plain(element: Any) -> Iterator[Block]:

@@ -113,7 +113,8 @@ class Body:
     def _text(self, part: Message, kind: str) -> None:
         text = self._decoded(part)
         if kind == "text/html":
-            found, _ = blocks_of_fragment(text, keep_hidden=self._options.keep_hidden)
+            found, told = blocks_of_fragment(text, keep_hidden=self._options.keep_hidden)
+            self.warnings.extend(told)
             self.blocks.extend(with_attributions(unplaced(found)))
         elif is_encrypted_text(text):
             self._seal("An encrypted text was left out; save the decrypted text from your mail program.")

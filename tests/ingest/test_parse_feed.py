@@ -76,6 +76,13 @@ text.</summary></entry></feed>"""
     assert parsed.media_type == "application/atom+xml"
 
 
+def test_text_that_an_entry_hides_is_left_out_and_said_so():
+    hidden = '&lt;p&gt;Seen.&lt;/p&gt;&lt;p style="display:none"&gt;secret&lt;/p&gt;'
+    parsed = parse_bytes(rss(f"<item><title>T</title><description>{hidden}</description></item>"), "feed.xml")
+    assert [b.text for b in parsed.blocks] == ["News", "T", "Seen."]
+    assert [w.code for w in parsed.warnings] == ["hidden_text"]
+
+
 def test_titles_of_pictures_are_not_the_title_of_the_entry():
     item = (
         '<item><media:title xmlns:media="http://search.yahoo.com/mrss/">photo</media:title>'

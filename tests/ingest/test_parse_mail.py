@@ -172,7 +172,9 @@ def test_text_that_the_html_hides_is_not_read():
     made.add_alternative(
         '<p>Read this long sentence about pumps.</p><p style="display:none">secret</p>', subtype="html"
     )
-    assert "secret" not in mail(made).text
+    document = mail(made)
+    assert "secret" not in document.text
+    assert [w["code"] for w in document.warnings] == ["hidden_text"]
 
 
 def test_quoted_text_stays_under_the_name_of_its_author():
