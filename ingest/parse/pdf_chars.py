@@ -12,6 +12,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import repeat
 from typing import Any
 
@@ -152,7 +153,7 @@ def _codes(handle: Any, count: int) -> Codes:
     written = _text(handle, 0, count, ctypes.byref(units))
     if written == count + 1 and _text_index(handle, count - 1) == count - 1:
         code = np.frombuffer(memoryview(units).cast("B"), np.uint16, count).astype(np.uint32)
-        if not ((code >= 0xD800) & (code < 0xE000)).any():
+        if code.max() < 0xD800 or not ((code >= 0xD800) & (code < 0xE000)).any():
             return code
     # The text leaves out or adds characters: ask for each one.
     code = np.fromiter(map(_unicode, repeat(handle), range(count)), np.uint32, count)
@@ -289,6 +290,11 @@ def _looks(font: int) -> tuple[bool, bool]:
         return False, False
     handle = ctypes.c_void_p(font)
     length = _font_name(handle, _name_ref, ctypes.c_size_t(len(_name)))
-    name = _name.value.lower() if 0 < length <= len(_name) else b""
-    bold = any(word in name for word in _BOLD_NAMES) or _font_weight(handle) >= 600
+    return _looks_of(_name.value if 0 < length <= len(_name) else b"", _font_weight(handle))
+
+
+@lru_cache(maxsize=1000)
+def _looks_of(name: bytes, weight: int) -> tuple[bool, bool]:
+    name = name.lower()
+    bold = weight >= 600 or any(word in name for word in _BOLD_NAMES)
     return bold, any(word in name for word in _MONO_NAMES)

@@ -79,8 +79,8 @@ def shown_box(place: Line | Piece, region: Region) -> Box:
 
 def lines_of_page(page: PageText) -> list[Line]:
     """Lines of a page in reading order; text in other directions follows the rest."""
-    reader = _Reader(page, page.turn)
     pieces = with_tables(page.pieces, page.rules) if page.turn == 0 else page.pieces
+    reader = _Reader(page, page.turn, has_tables=pieces is not page.pieces)
     reader.read(rows_of(_settled(pieces)), 0)
     lines = reader.lines
     for other in page.others:
@@ -91,9 +91,10 @@ def lines_of_page(page: PageText) -> list[Line]:
 
 
 class _Reader:
-    def __init__(self, page: PageText, turn: int) -> None:
+    def __init__(self, page: PageText, turn: int, has_tables: bool = False) -> None:
         self._page = page
         self._turn = turn
+        self._has_tables = has_tables
         self.lines: list[Line] = []
 
     def read(self, rows: list[list[Piece]], depth: int) -> None:
@@ -113,6 +114,9 @@ class _Reader:
         region = Region(
             self._page, min(row[0].x0 for row in rows), max(p.x1 for row in rows for p in row), self._turn
         )
+        if not self._has_tables:
+            self.lines.extend([_line(row, region) for row in rows])
+            return
         for row in rows:
             if any(isinstance(piece, Table) for piece in row):
                 self._emit_tables(row, region)

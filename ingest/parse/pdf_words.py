@@ -111,7 +111,8 @@ def page_text(
         page.unmapped, page.chars = visible.size, 0
         return page
     turns = _turns(chars, visible)
-    groups = [(int(turn), visible[turns == turn]) for turn in np.unique(turns)]
+    found = np.unique(turns).tolist() if turns.any() else [0]
+    groups = [(turn, visible[turns == turn] if len(found) > 1 else visible) for turn in found]
     groups.sort(key=lambda group: -group[1].size)
     for index, (turn, members) in enumerate(groups):
         pieces = _pieces(chars, members, turn, frame, rules)
@@ -124,8 +125,7 @@ def page_text(
 
 def _is_noise(code: Codes) -> bool:
     """Whether a page reads like `"#$!%&'`: its font came without the way from its glyphs to letters."""
-    kind = _SIGN[np.minimum(code, 0xFFFF)]
-    letters, signs = int((kind == 0).sum()), int((kind == 1).sum())
+    letters, signs = np.bincount(_SIGN[np.minimum(code, 0xFFFF)], minlength=2)[:2].tolist()
     return letters + signs >= _MIN_JUDGED and signs > _NOISE_SHARE * (letters + signs)
 
 
@@ -143,8 +143,8 @@ _SIGN = _sign_table()
 def _turns(chars: Chars, visible: Indices) -> Indices:
     """Direction of each visible character; columns of vertical writing count as turned by 270 degrees."""
     of_style = np.array([style.turn for style in chars.styles], np.intp)
-    turns = of_style[chars.style_of[visible]]
-    if (chars.code[visible] < 0x2E80).all():
+    turns = of_style[chars.style_of[visible]] if of_style.any() else np.zeros(visible.size, np.intp)
+    if chars.code.max() < 0x2E80:
         return turns
     # Upright ideographs, each below the one before it.
     x0, top, x1, _ = chars.boxes[visible].T

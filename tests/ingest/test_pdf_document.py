@@ -88,7 +88,7 @@ def test_a_file_that_breaks_off_gives_what_is_left():
     content = made(*(column(60, prose(f"p{n}x", 30, 9)) for n in range(1, 7)), pageCompression=0)
     document = read(content[: int(len(content) * 0.8)])
     assert document.partial
-    assert codes(document)[-1] == "file_damaged"
+    assert codes(document)[0] == "file_damaged"
     assert "p1x1 " in text_of(document)
 
 
