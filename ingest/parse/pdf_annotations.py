@@ -74,8 +74,8 @@ def _lines(text: str, annotation: Any, frame: Frame) -> list[Piece]:
     rect = pdfium.FS_RECTF()
     if not pdfium.FPDFAnnot_GetRect(annotation, ctypes.byref(rect)):
         return []
-    corners = np.array([[rect.left, rect.top, rect.right, rect.bottom]], np.float32)
-    x0, top, x1, bottom = (round(float(v), 1) for v in frame.shown(corners)[0])
+    corners = np.array([[rect.left], [rect.top], [rect.right], [rect.bottom]], np.float32)
+    x0, top, x1, bottom = (round(float(v), 1) for v in frame.shown(corners)[:, 0])
     if x1 <= x0 or bottom <= top:
         return []
     lines = [line.strip() for line in text.splitlines() if line.strip()]

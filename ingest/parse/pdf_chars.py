@@ -114,7 +114,7 @@ class Chars:
         code: code points; unmapped glyphs are U+FFFD, hyphens that only mark a line end U+00AD, and spaces
             that pdfium sees between ideographs 0.
         kind: VISIBLE, SPACE, LINE_END or UNMAPPED for each.
-        boxes: shape (n, 4), points: left, top, right, bottom from the shown page's top left.
+        boxes: shape (4, n), points: left, top, right, bottom from the shown page's top left.
         style_of: index into `styles` for each.
     """
 
@@ -125,8 +125,14 @@ class Chars:
     styles: list[Style]
 
 
-def read_chars(text_page: Any, frame: Frame) -> Chars | None:
-    """The characters of a `pypdfium2.PdfTextPage`; None when it has none."""
+def read_chars(text_page: Any, frame: Frame, texts: int) -> Chars | None:
+    """The characters of a `pypdfium2.PdfTextPage`; None when it has none.
+
+    Args:
+        text_page: open.
+        frame: the visible part of its page.
+        texts: number of text objects on the page.
+    """
     count = text_page.count_chars()
     if count <= 0:
         return None
@@ -134,7 +140,7 @@ def read_chars(text_page: Any, frame: Frame) -> Chars | None:
     code = _codes(handle, count)
     kind = _CLASS[np.minimum(code, 0xFFFF)]
     boxes = _char_boxes(handle, code, kind)
-    style_of, styles = _styles(handle, code, kind, boxes, frame)
+    style_of, styles = _styles(handle, code, kind, boxes, frame, texts)
     _settle(handle, code, kind)
     return Chars(code, kind, frame.shown(boxes), style_of, styles)
 
@@ -175,18 +181,18 @@ def _char_boxes(handle: Any, code: Codes, kind: Kinds) -> Floats:
     asked = ~inner & (kind != SPACE) & (kind != LINE_END)
     at = np.flatnonzero(asked)
     if not at.size:
-        return np.zeros((len(code), 4), np.float32)
+        return np.zeros((4, len(code)), np.float32)
     known = _boxes_at(handle, at)
     before = np.maximum(np.cumsum(asked) - 1, 0)  # the last known one at or before each character
     if _turns_inside(known, at, inner):
         return _boxes_at(handle, np.arange(len(code)))
-    boxes = known[before]
+    boxes = known[:, before]
     inside = np.flatnonzero(inner)
     last = before[inside]
-    begin = known[last, 2]
-    step = (known[last + 1, 0] - begin) / (at[last + 1] - at[last] - 1)
-    boxes[inside, 0] = begin + step * (inside - at[last] - 1)
-    boxes[inside, 2] = begin + step * (inside - at[last])
+    begin = known[2, last]
+    step = (known[0, last + 1] - begin) / (at[last + 1] - at[last] - 1)
+    boxes[0, inside] = begin + step * (inside - at[last] - 1)
+    boxes[2, inside] = begin + step * (inside - at[last])
     return boxes
 
 
@@ -194,18 +200,18 @@ def _turns_inside(known: Floats, at: Indices, inner: NDArray[np.bool_]) -> bool:
     """Whether the letters of a word do not run from left to right, by the places of its two ends."""
     words = np.flatnonzero(inner[np.minimum(at + 1, inner.size - 1)])
     words = words[words + 1 < at.size]
-    level = np.abs(known[words + 1, 1] - known[words, 1])
-    return bool(((level > 1) | (known[words + 1, 0] < known[words, 0] - 1)).any())
+    level = np.abs(known[1, words + 1] - known[1, words])
+    return bool(((level > 1) | (known[0, words + 1] < known[0, words] - 1)).any())
 
 
 def _boxes_at(handle: Any, at: Indices) -> Floats:
     """Boxes of the characters `at`: left, top, right, bottom in the page's own coordinates."""
-    boxes: Floats = np.empty((at.size, 4), np.float32)
+    boxes: Floats = np.empty((4, at.size), np.float32)
     for start in range(0, at.size, _CHUNK):
         part = at[start : start + _CHUNK]
         _box_view[: part.size] = 0
         deque(map(_loose_box, repeat(handle), part.tolist(), _box_refs), maxlen=0)
-        boxes[start : start + part.size] = _box_view[: part.size]
+        boxes[:, start : start + part.size] = _box_view[: part.size].T
     return boxes
 
 
@@ -225,23 +231,32 @@ def _settle(handle: Any, code: Codes, kind: Kinds) -> None:
 
 
 def _styles(
-    handle: Any, code: Codes, kind: Kinds, boxes: Floats, frame: Frame
+    handle: Any, code: Codes, kind: Kinds, boxes: Floats, frame: Frame, texts: int
 ) -> tuple[Indices, list[Style]]:
-    """The style of each character, asked where a text object can begin: words, changed heights, CJK."""
-    height = boxes[:, 1] - boxes[:, 3]
-    asked = code >= _CJK
-    asked[0] = True
-    asked[1:] |= (kind[:-1] == SPACE) | (kind[:-1] == LINE_END) | (np.abs(np.diff(height)) > 0.01)
-    asked &= (kind != SPACE) & (kind != LINE_END)
+    """The style of each character.
+
+    Where every one of the `texts` objects of the page begins a line, they are asked there. Else wherever one
+    can begin: at words, where the height changes, at ideographs.
+    """
+    visible = (kind != SPACE) & (kind != LINE_END)
+    asked = visible.copy()
+    asked[1:] &= kind[:-1] == LINE_END
     at = np.flatnonzero(asked)
-    style_of: Indices = np.zeros(len(code), np.intp)
+    objects = _objects_at(handle, at)
+    if np.unique(objects).size != texts:
+        asked = code >= _CJK
+        asked[0] = True
+        asked[1:] |= (kind[:-1] == SPACE) | (kind[:-1] == LINE_END)
+        asked[1:] |= np.abs(np.diff(boxes[1] - boxes[3])) > 0.01
+        asked &= visible
+        at = np.flatnonzero(asked)
+        objects = _objects_at(handle, at)
     if not at.size:
-        return style_of, [Style(1.0, False, False, 0, 0, _BLACK)]
-    objects = np.fromiter(map(_text_object, repeat(handle), at.tolist()), np.uint64, at.size)
+        return np.zeros(len(code), np.intp), [Style(1.0, False, False, 0, 0, _BLACK)]
     begins = np.flatnonzero(np.concatenate(([True], objects[1:] != objects[:-1])))
     starts = at[begins]
     # Letters of one font at one size are equally high: the rest of an object's matrix is asked once for them.
-    heights = np.round(height[starts], 1).tolist()
+    heights = np.round(boxes[1, starts] - boxes[3, starts], 1).tolist()
     known: dict[tuple[int, int, bytes, float], int] = {}
     styles: list[Style] = []
     indices: list[int] = []
@@ -260,6 +275,10 @@ def _styles(
     lengths[0] += starts[0]
     _note_guessed(handle, starts, lengths, kind)
     return np.repeat(np.array(indices, np.intp), lengths), styles
+
+
+def _objects_at(handle: Any, at: Indices) -> NDArray[np.uint64]:
+    return np.fromiter(map(_text_object, repeat(handle), at.tolist()), np.uint64, at.size)
 
 
 def _note_guessed(handle: Any, starts: Indices, lengths: Indices, kind: Kinds) -> None:

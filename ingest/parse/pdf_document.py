@@ -83,11 +83,11 @@ def read_pages(document: Any, options: ParseOptions) -> Iterator[tuple[Any, Page
 
 def _read(document: Any, page: Any, text_page: Any, number: int, options: ParseOptions) -> PageText:
     frame = Frame.of(page)
-    chars = read_chars(text_page, frame)
+    drawn = drawn_on(page, frame)
+    chars = read_chars(text_page, frame, drawn.texts)
     if chars is None:
         text = PageText(number, frame.width, frame.height, [], 0)
     else:
-        drawn = drawn_on(page, frame)
         hidden = None if options.keep_hidden else hidden_chars(chars, frame, drawn.images, page)
         text = page_text(chars, frame, number, hidden, drawn.rules)
     if text.turn == 0:

@@ -46,12 +46,12 @@ class Frame:
         """Boxes on the page as shown, in points from its top left.
 
         Args:
-            boxes: shape (n, 4): left, top, right, bottom in the page's own coordinates, which grow upwards.
+            boxes: shape (4, n): left, top, right, bottom in the page's own coordinates, which grow upwards.
 
         Returns:
-            Shape (n, 4): left, top, right, bottom, growing downwards.
+            Shape (4, n): left, top, right, bottom, growing downwards.
         """
-        left, top, right, bottom = boxes.T
+        left, top, right, bottom = boxes
         if self.rotation == 90:
             parts = (bottom - self.bottom, left - self.left, top - self.bottom, right - self.left)
         elif self.rotation == 180:
@@ -60,26 +60,26 @@ class Frame:
             parts = (self.top - top, self.right - right, self.top - bottom, self.right - left)
         else:
             parts = (left - self.left, self.top - top, right - self.left, self.top - bottom)
-        return np.stack(parts, axis=1)
+        return np.stack(parts)
 
 
 def upright(boxes: Floats, turn: int, width: float, height: float) -> Floats:
     """Boxes as they stand when the page is turned so that text in direction `turn` reads left to right.
 
     Args:
-        boxes: shape (n, 4): left, top, right, bottom on a shown page of `width` by `height`.
+        boxes: shape (4, n): left, top, right, bottom on a shown page of `width` by `height`.
         turn: direction of the text, degrees counter-clockwise. Vertical text, whose columns run down and
             follow each other from right to left, takes 270.
         width: of the page as shown.
         height: of the page as shown.
     """
-    x0, top, x1, bottom = boxes.T
+    x0, top, x1, bottom = boxes
     if turn == 90:
-        return np.stack((height - bottom, x0, height - top, x1), axis=1)
+        return np.stack((height - bottom, x0, height - top, x1))
     if turn == 180:
-        return np.stack((width - x1, height - bottom, width - x0, height - top), axis=1)
+        return np.stack((width - x1, height - bottom, width - x0, height - top))
     if turn == 270:
-        return np.stack((top, width - x1, bottom, width - x0), axis=1)
+        return np.stack((top, width - x1, bottom, width - x0))
     return boxes
 
 

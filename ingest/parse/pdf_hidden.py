@@ -37,14 +37,14 @@ def hidden_chars(
         One flag per character, or None when all can be seen.
     """
     boxes = chars.boxes
-    middle_x, middle_y = (boxes[:, 0] + boxes[:, 2]) / 2, (boxes[:, 1] + boxes[:, 3]) / 2
+    middle_x, middle_y = (boxes[0] + boxes[2]) / 2, (boxes[1] + boxes[3]) / 2
     hidden = (middle_x < 0) | (middle_y < 0) | (middle_x > frame.width) | (middle_y > frame.height)
     invisible = _of(chars, [s.mode in _INVISIBLE_MODES or s.colour[3] < _FAINT for s in chars.styles])
     if invisible is not None:
         hidden |= invisible & ~_inside(middle_x, middle_y, images)
     small = _of(chars, [s.size < _MIN_SIZE for s in chars.styles])
     if small is not None:  # a font may have no size of its own and letters all the same
-        hidden |= small & (boxes[:, 3] - boxes[:, 1] < _MIN_SIZE)
+        hidden |= small & (boxes[3] - boxes[1] < _MIN_SIZE)
     white = _of(chars, [min(s.colour[:3]) >= _WHITE and s.mode in (0, 2, 4, 6) for s in chars.styles])
     if white is not None:
         white &= ~hidden & (chars.kind != SPACE) & (chars.kind != LINE_END)
@@ -77,9 +77,9 @@ def _unseen(chars: Chars, white: Flags, page: Any) -> Flags:
     line = np.flatnonzero(np.diff(at, prepend=-9) > 3)
     for start, end in zip(line.tolist(), [*line[1:].tolist(), at.size], strict=True):
         members = at[start:end]
-        boxes = chars.boxes[members] * scale
-        x0, y0 = np.floor(boxes[:, :2].min(axis=0)).astype(int)
-        x1, y1 = np.ceil(boxes[:, 2:].max(axis=0)).astype(int)
+        boxes = chars.boxes[:, members] * scale
+        x0, y0 = np.floor(boxes[:2].min(axis=1)).astype(int)
+        x1, y1 = np.ceil(boxes[2:].max(axis=1)).astype(int)
         part = picture[max(y0, 0) : max(y1, 1), max(x0, 0) : max(x1, 1)]
         unseen[members] = part.size == 0 or int(part.max()) - int(part.min()) < _MIN_CONTRAST
     return unseen

@@ -54,9 +54,11 @@ class Drawn:
 
     Attributes:
         rules: straight lines along the edges of the page.
+        texts: number of text objects.
         images: boxes of pictures, left, top, right, bottom on the page as shown.
     """
 
+    texts: int
     rules: list[Rule]
     images: list[tuple[float, float, float, float]]
 
@@ -67,13 +69,15 @@ def drawn_on(page: Any, frame: Frame) -> Drawn:
     lines: list[tuple[float, float, float, float]] = []
     images: list[tuple[float, float, float, float]] = []
     objects = list(map(ctypes.c_void_p, map(_object, repeat(handle), range(_count(handle)))))
-    for drawn, kind in zip(objects, map(_kind, objects), strict=True):
+    kinds = list(map(_kind, objects))
+    for drawn, kind in zip(objects, kinds, strict=True):
         if kind == pdfium.FPDF_PAGEOBJ_PATH and len(lines) < _MAX_SEGMENTS:
             _path(drawn, lines)
         elif kind == pdfium.FPDF_PAGEOBJ_IMAGE and _bounds(drawn, *_corner_refs):
             left, bottom, right, top = _corners
             images.append((left, top, right, bottom))
     return Drawn(
+        kinds.count(pdfium.FPDF_PAGEOBJ_TEXT),
         [Rule(*map(float, box)) for box in _shown(lines, frame)],
         [tuple(map(float, box)) for box in _shown(images, frame)],  # pyright: ignore[reportArgumentType] - four corners
     )
@@ -82,7 +86,7 @@ def drawn_on(page: Any, frame: Frame) -> Drawn:
 def _shown(boxes: list[tuple[float, float, float, float]], frame: Frame) -> list[list[float]]:
     if not boxes:
         return []
-    return np.round(frame.shown(np.array(boxes, np.float32)).astype(np.float64), 1).tolist()
+    return np.round(frame.shown(np.array(boxes, np.float32).T).T.astype(np.float64), 1).tolist()
 
 
 def _path(path: Any, lines: list[tuple[float, float, float, float]]) -> None:

@@ -17,6 +17,7 @@ _SPACE_GAP = 0.24  # in font sizes: a gap without a space character that reads a
 _CJK_SPACE_GAP = 0.6  # between ideographs: less is letter-spacing of a justified line
 _RAISED_HEIGHT = 0.86  # a superscript is at most so high as its neighbour
 
+_MAX_BORDERS = 150  # more upright lines are a drawing
 _NOISE_SHARE = 0.5
 _MIN_JUDGED = 60  # characters: a short page may be a formula
 
@@ -147,7 +148,7 @@ def _turns(chars: Chars, visible: Indices) -> Indices:
     if chars.code.max() < 0x2E80:
         return turns
     # Upright ideographs, each below the one before it.
-    x0, top, x1, _ = chars.boxes[visible].T
+    x0, top, x1, _ = chars.boxes[:, visible]
     size = np.maximum(x1 - x0, 0.1)
     below = np.zeros(visible.size, np.bool_)
     step = top[1:] - top[:-1]
@@ -158,7 +159,7 @@ def _turns(chars: Chars, visible: Indices) -> Indices:
 
 
 def _pieces(chars: Chars, members: Indices, turn: int, frame: Frame, rules: list[Rule]) -> list[Piece]:
-    boxes = upright(chars.boxes[members], turn, frame.width, frame.height)
+    boxes = upright(chars.boxes[:, members], turn, frame.width, frame.height)
     code = chars.code[members]
     breaks, spaces = _joints(chars, members, code, boxes, rules if turn == 0 else [])
     code, spaces = _raised(code, boxes, breaks, spaces)
@@ -171,10 +172,10 @@ def _pieces(chars: Chars, members: Indices, turn: int, frame: Frame, rules: list
     ends = np.append(place[starts[1:]], len(text)).tolist()
     edges = np.stack(
         (
-            np.minimum.reduceat(boxes[:, 0], starts),
-            np.minimum.reduceat(boxes[:, 1], starts),
-            np.maximum.reduceat(boxes[:, 2], starts),
-            np.maximum.reduceat(boxes[:, 3], starts),
+            np.minimum.reduceat(boxes[0], starts),
+            np.minimum.reduceat(boxes[1], starts),
+            np.maximum.reduceat(boxes[2], starts),
+            np.maximum.reduceat(boxes[3], starts),
         ),
         axis=1,
     )
@@ -208,7 +209,7 @@ def _joints(
     spaces = np.zeros(count, np.bool_)
     if count == 1:
         return breaks, spaces
-    x0, top, x1, bottom = boxes.T
+    x0, top, x1, bottom = boxes
     height = np.maximum(bottom - top, 0.1)
     smaller = np.minimum(height[1:], height[:-1])
     of_style = np.array([style.size for style in chars.styles], np.float32)
@@ -225,17 +226,16 @@ def _joints(
         | (gap < -1.5 * em)
         | (line_end[1:] != line_end[:-1])  # pdfium's guess: pieces of one line meet again by geometry
     )
-    for rule in rules:
-        if rule.vertical:
-            middle = (top[1:] + bottom[1:]) / 2
-            breaks[1:] |= (
-                (x1[:-1] <= rule.x0 + 1)
-                & (x0[1:] >= rule.x1 - 1)
-                & (middle > rule.top)
-                & (middle < rule.bottom)
-            )
-    ideograph = (code >= 0x2E80) & (code < 0xFFE0)
-    wide = gap > np.where(ideograph[1:] & ideograph[:-1], _CJK_SPACE_GAP, _SPACE_GAP) * em
+    upright_rules = [rule for rule in rules if rule.vertical]
+    for rule in upright_rules if len(upright_rules) <= _MAX_BORDERS else ():
+        middle = (top[1:] + bottom[1:]) / 2
+        beside = (x1[:-1] <= rule.x0 + 1) & (x0[1:] >= rule.x1 - 1)
+        breaks[1:] |= beside & (middle > rule.top) & (middle < rule.bottom)
+    if code.max() < 0x2E80:
+        wide = gap > _SPACE_GAP * em
+    else:
+        ideograph = (code >= 0x2E80) & (code < 0xFFE0)
+        wide = gap > np.where(ideograph[1:] & ideograph[:-1], _CJK_SPACE_GAP, _SPACE_GAP) * em
     spaces[1:] = ((blank[1:] != blank[:-1]) | wide) & ~breaks[1:]
     return breaks, spaces
 
@@ -245,8 +245,10 @@ _RAISED = {ord(plain): ord(raised) for plain, raised in zip("0123456789+-−", "
 
 def _raised(code: Codes, boxes: Floats, breaks: Flags, spaces: Flags) -> tuple[Codes, Flags]:
     """Write raised digits as superscripts, apart from the word they note but close to a unit or a number."""
-    top, bottom = boxes[:, 1], boxes[:, 3]
+    top, bottom = boxes[1], boxes[3]
     height = np.maximum(bottom - top, 0.1)
+    if height.min() >= _RAISED_HEIGHT * height.max():
+        return code, spaces
     small = height[1:] < _RAISED_HEIGHT * height[:-1]
     after = np.zeros(code.size, np.bool_)  # smaller and higher than the character before
     after[1:] = small & (bottom[1:] < bottom[:-1] - 0.12 * height[:-1]) & ~breaks[1:]
