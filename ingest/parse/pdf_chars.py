@@ -80,7 +80,18 @@ def _classes() -> Kinds:
 
 
 _CLASS = _classes()
-_LETTER = np.array([code < 0x250 and chr(code).isalpha() for code in range(0x10000)], np.bool_)
+
+
+def _word_parts() -> Kinds:
+    """1 for Latin letters and the marks that stand in words, 2 for digits, 0 for the rest."""
+    table = np.zeros(0x10000, np.uint8)
+    table[[code for code in range(0x250) if chr(code).isalpha()]] = 1
+    table[[ord(c) for c in "'.,;:!?()’"]] = 1
+    table[ord("0") : ord("9") + 1] = 2  # apart, because they may be raised
+    return table
+
+
+_WORD_PART = _word_parts()
 _BOLD_NAMES = (b"bold", b"black", b"heavy", b"semibd", b"demi", b"-bd", b"cmbx", b"sfbx", b"-medi")
 _MONO_NAMES = (b"mono", b"courier", b"consol", b"typewriter", b"cmtt", b"menlo", b"sourcecode")
 
@@ -168,16 +179,15 @@ def _codes(handle: Any, count: int) -> Codes:
 
 
 def _char_boxes(handle: Any, code: Codes, kind: Kinds) -> Floats:
-    """Boxes of all characters; the letters inside a Latin word share the room between its ends.
+    """Boxes of all characters; those inside a Latin word or a number share the room between its ends.
 
-    A gap or a change of size is always next to a space or to something that is no letter, so the ends of
-    words say as much about the layout as all of their letters, in 0.4 of the calls.
+    A gap or a change of size is always next to a space, or between a letter and something that is none, so
+    the ends of words say as much about the layout as all of their letters, in a third of the calls.
     """
-    letter = _LETTER[np.minimum(code, 0xFFFF)]
-    inner = letter.copy()
-    inner[1:] &= letter[:-1]
-    inner[:-1] &= letter[1:]
-    inner[[0, -1]] = False
+    part = _WORD_PART[np.minimum(code, 0xFFFF)]
+    same = (part[1:] == part[:-1]) & (part[1:] > 0)
+    inner = np.zeros(len(code), np.bool_)
+    inner[1:-1] = same[1:] & same[:-1]
     asked = ~inner & (kind != SPACE) & (kind != LINE_END)
     at = np.flatnonzero(asked)
     if not at.size:
