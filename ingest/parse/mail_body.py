@@ -13,7 +13,13 @@ from ingest.parse import mail_headers as headers
 from ingest.parse.calendar_text import calendar_blocks
 from ingest.parse.formats import FORMATS, HTML, of_declared
 from ingest.parse.html import blocks_of_fragment
-from ingest.parse.mail_text import is_encrypted_text, plain_blocks, unplaced, with_attributions
+from ingest.parse.mail_text import (
+    is_encrypted_text,
+    plain_blocks,
+    unplaced,
+    with_attributions,
+    with_quotes_marked,
+)
 from ingest.parse.model import Block, ParseOptions, ParseWarning
 from ingest.parse.text_kinds import evident_type, is_fragment
 
@@ -113,7 +119,8 @@ class Body:
     def _text(self, part: Message, kind: str) -> None:
         text = self._decoded(part)
         if kind == "text/html":
-            found, told = blocks_of_fragment(text, keep_hidden=self._options.keep_hidden)
+            marked = with_quotes_marked(text, self._author)
+            found, told = blocks_of_fragment(marked, keep_hidden=self._options.keep_hidden)
             self.warnings.extend(told)
             self.blocks.extend(with_attributions(unplaced(found)))
         elif is_encrypted_text(text):

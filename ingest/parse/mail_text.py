@@ -6,6 +6,7 @@ heading that says whose it is, so that a passage from it is never taken for the 
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby, pairwise
@@ -27,11 +28,15 @@ _FORWARD_MARKS = (
     "|转发的邮件|轉寄郵件|轉寄的郵件|Ursprüngliche Nachricht|Message d'origine"
 )
 _ATTRIBUTION = regex.compile(
-    r"(?:On\s.{4,}\swrote:|.{3,}\s(?:wrote|writes):|(?:Am|Le|El|Il)\s.{4,}\s(?:schrieb|écrit|escribió).*:"
-    rf"|.{{4,}}(?:写道|寫道)\s*[：:]|[-_]{{2,}}\s*(?:{_FORWARD_MARKS})\s*[-_]{{2,}}"
-    r"|Begin forwarded message:)",
+    r"On\s.{4,}\swrote:|.{3,}\s(?:wrote|writes):|(?:Am|Le|El|Il)\s.{4,}\s(?:schrieb|écrit|escribió).*:"
+    r"|.{4,}(?:写道|寫道)\s*[：:]",
     regex.IGNORECASE,
 )
+_FORWARDED = regex.compile(
+    rf"[-_]{{2,}}\s*(?:{_FORWARD_MARKS})\s*[-_]{{2,}}|Begin forwarded message:", regex.IGNORECASE
+)
+# Authors are quoted in any prose; only mail programs add the day or the address.
+_DATED = regex.compile(r"\d\d|@")
 _FROM_LINE = regex.compile(r"(?:From|发件人|發件人|寄件者|寄件人|Von|De)\s*[：:]\s*\S", regex.IGNORECASE)
 _SENT_LABELS = "Sent|Date|发送时间|发件时间|日期|时间|傳送時間|寄件日期|時間|Gesendet|Envoyé"
 _SENT_LINE = regex.compile(rf"(?:^|\s)(?:{_SENT_LABELS})\s*[：:]\s*\S", regex.IGNORECASE)
@@ -39,6 +44,10 @@ _PGP_SIGNATURE = regex.compile(
     r"-----BEGIN PGP SIGNATURE-----.*?(?:-----END PGP SIGNATURE-----|\Z)", regex.DOTALL
 )
 _PGP_HEAD = regex.compile(r"-----BEGIN PGP SIGNED MESSAGE-----\r?\n(?:[A-Za-z]+:.*\r?\n)*\s*")
+_BLOCKQUOTE = regex.compile(r"<(/?)blockquote\b([^<>]*+)>", regex.IGNORECASE)
+_CITED = regex.compile(r"type\s*=\s*[\"']?cite|gmail_quote", regex.IGNORECASE)
+_TAG = regex.compile(r"<[^<>]*+>|&nbsp;")
+_LOOK_AHEAD = 4000
 _ENCRYPTED = "-----BEGIN PGP MESSAGE-----"
 
 
@@ -77,11 +86,40 @@ def with_attributions(blocks: Iterable[Block]) -> list[Block]:
     listed = list(blocks)
     out: list[Block] = []
     for index, block in enumerate(listed):
+        if block.kind is BlockKind.HEADING:
+            if block.text != _QUOTED or not out or out[-1].kind is not BlockKind.HEADING:
+                out.append(block)
+            continue
         opens = block.kind in (BlockKind.PARAGRAPH, BlockKind.LIST_ITEM) and (
-            _is_attribution(block.text) or _is_forwarded_head(block.text, listed[index + 1 : index + 4])
+            _stands_alone(block.text) or _is_forwarded_head(block.text, listed[index + 1 : index + 4])
         )
         out.append(replace(block, kind=BlockKind.HEADING, level=_LEVEL) if opens else block)
     return out
+
+
+def with_quotes_marked(markup: str, author: str) -> str:
+    """HTML whose cited block quotes begin with a heading, and after which the author has one again.
+
+    Line numbers stay. Block quotes that no mail program made are left alone.
+    """
+    parts: list[str] = []
+    open_quotes: list[bool] = []
+    cited = at = 0
+    for mark in _BLOCKQUOTE.finditer(markup):
+        if mark.group(1):
+            ended = open_quotes.pop() if open_quotes else False
+            cited -= ended
+            after = markup[mark.end() : mark.end() + _LOOK_AHEAD] if ended and not cited else ""
+            if _TAG.sub("", after).strip():
+                parts.extend((markup[at : mark.end()], f"<h2>{html.escape(author or 'Reply')}</h2>"))
+                at = mark.end()
+        else:
+            open_quotes.append(_CITED.search(mark.group(2)) is not None)
+            cited += open_quotes[-1]
+            if open_quotes[-1] and cited == 1:
+                parts.extend((markup[at : mark.start()], f"<h2>{_QUOTED}</h2>"))
+                at = mark.start()
+    return "".join((*parts, markup[at:]))
 
 
 def _opening(blocks: list[Block], depth: int) -> Block:
@@ -99,7 +137,13 @@ def _heading(text: str, depth: int) -> Block:
 
 
 def _is_attribution(text: str) -> bool:
-    return len(text) <= _ATTRIBUTION_MAX and _ATTRIBUTION.fullmatch(text.strip()) is not None
+    text = text.strip()
+    return len(text) <= _ATTRIBUTION_MAX and bool(_ATTRIBUTION.fullmatch(text) or _FORWARDED.fullmatch(text))
+
+
+def _stands_alone(text: str) -> bool:
+    """Whether the line opens a quote also where no mark follows it."""
+    return _is_attribution(text) and bool(_DATED.search(text) or _FORWARDED.fullmatch(text.strip()))
 
 
 def _is_forwarded_head(text: str, following: list[Block]) -> bool:

@@ -209,6 +209,32 @@ def test_what_follows_the_mark_of_a_reply_is_told_apart(mark):
     assert last.heading_path == ("Pump report", mark.split("\n")[0])
 
 
+@pytest.mark.parametrize("quote", ['type="cite"', "class=gmail_quote"])
+def test_a_reply_below_a_quote_in_html_is_the_senders_again(quote):
+    made = message("")
+    made.set_content(
+        f"<p>On 4 Mar 2024, Cy Low &lt;cy@example.org&gt; wrote:</p><blockquote {quote}><p>What is it?</p>"
+        f"<blockquote {quote}><p>Deep.</p></blockquote></blockquote><p>It is 620 bar.</p>"
+        f"<blockquote {quote}><p>Sure?</p></blockquote><div>&nbsp;<br></div>",
+        subtype="html",
+    )
+    document = mail(made)
+    paths = {document.text[b.span.start : b.span.end]: b.heading_path[1:] for b in document.blocks}
+    theirs = ("On 4 Mar 2024, Cy Low <cy@example.org> wrote:",)
+    assert (paths["What is it?"], paths["Deep."]) == (theirs, theirs)
+    assert paths["It is 620 bar."] == ("Al Ray",)
+    assert paths["Sure?"] == ("Quoted message",)
+    assert document.text.endswith("Sure?")
+
+
+@pytest.mark.parametrize(
+    "line", ["As Knuth once wrote:", "鲁迅先生曾经写道：", "From: the roof down to the floor."]
+)
+def test_prose_that_cites_an_author_is_no_reply(line):
+    document = mail(message(f"Intro.\n\n{line}\n\nThe pump runs."))
+    assert document.blocks[-1].heading_path == ("Pump report",)
+
+
 def test_flowed_lines_are_joined():
     content = raw(
         "From: a@b.c",
