@@ -57,7 +57,12 @@ def main_nodes(tree: Any, page: PageText) -> set[int]:
 def _library_choice(tree: Any, page: PageText) -> set[int]:
     if page.elements > _LIBRARY_MAX_ELEMENTS or page.depth > _LIBRARY_MAX_DEPTH:
         return set()
-    document = _extractor()(tree)
+    from lxml import etree  # pyright: ignore[reportAttributeAccessIssue] - compiled, without stubs
+
+    try:
+        document = _extractor()(tree)
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, etree.LxmlError):
+        return set()  # it catches what it expects; what it does not shall not lose the page
     if document is None:
         return set()
     return page.locate(part.itertext() for part in document.body)

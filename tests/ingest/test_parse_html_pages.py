@@ -1,5 +1,9 @@
+import json
+from pathlib import Path
+
 import pytest
 
+from ingest.parse import parse_bytes
 from tests.ingest.html_pages import PAGES, Page
 from tests.ingest.parsing import read
 
@@ -15,8 +19,6 @@ def test_content_is_kept_and_what_stands_around_it_is_not(page: Page):
 
 
 def test_dates_author_and_language_are_read():
-    from ingest.parse import parse_bytes
-
     pages = {
         page.name: parse_bytes(page.html.encode(), "page.html")
         for page in PAGES
@@ -33,3 +35,26 @@ def test_dates_author_and_language_are_read():
     assert pages["news_zh"].properties["description"] == "城东大桥主跨合龙。"
     assert pages["news_zh"].properties["author"] == "林远山"
     assert pages["news_zh"].title == "城东跨河大桥今日合龙"
+
+
+def test_a_shop_page_loses_its_menus_and_keeps_its_table(shared_data: Path):
+    page = shared_data / "cases" / "D16" / "page_chrome.html"
+    document = read(page.read_bytes(), page.name)
+    assert "自签收之日起十四天内可申请换货" in document.text
+    assert "品类 | 期限\n小家电 | 十四天\n图书 | 七天" in document.text
+    assert not any(
+        word in document.text for word in ("热销榜", "猜你喜欢", "Cookie", "不要索引我", "登录", "客服热线")
+    )
+    assert not document.warnings
+
+
+def test_main_text_of_published_pages_is_found_with_little_else(shared_data: Path):
+    folder = shared_data / "data" / "html_trafilatura"
+    wanted = unwanted = found = 0
+    for line in (folder / "segments.jsonl").read_text("utf-8").splitlines():
+        case = json.loads(line)
+        text = " ".join(read((folder / "pages" / case["file"]).read_bytes(), case["file"]).text.split())
+        found += sum(" ".join(segment.split()) in text for segment in case["with"])
+        wanted += len(case["with"])
+        unwanted += sum(" ".join(segment.split()) in text for segment in case["without"])
+    assert 2 * found / (wanted + found + unwanted) >= 0.95
