@@ -96,6 +96,15 @@ def test_reprocessing_from_the_terminal_and_a_fresh_upload_that_overtakes(stack:
     assert (again["status"], again["total"]) == ("done", 0)
     shown = stack.geo("documents", collection, "--current").stdout
     assert shown.count("\n") == 13
+    other = ("--set", "passage_tokens=48", "--set", "keep_hidden=true")
+    begun = json.loads(stack.geo("reprocess", collection, *other, "--no-wait", "--json").stdout)
+    assert begun["total"] == 13
+    stopped = json.loads(stack.geo("reprocess", collection, "--cancel", "--json").stdout)
+    assert (stopped["id"], stopped["status"]) == (begun["id"], "cancelled")
+    chosen = stack.client.get(f"/v1/collections/{collection}").json()["parse"]
+    assert chosen == {"keep_hidden": True, "passage_tokens": 48}
+    for document in stack.client.get("/v1/documents", params={"collection": collection}).json()["items"]:
+        assert stack.settled(document["id"])["status"] == "ready"  # those in work are finished
 
 
 def test_a_version_that_failed_says_so_while_the_one_before_is_served(stack: Stack) -> None:
