@@ -39,7 +39,6 @@ def parse_html(content: bytes, options: ParseOptions, media_type: str = HTML) ->
     decoded = decode(content, declared_encoding(content))
     check_length(len(decoded.text), options.limits)
     root = tree_of(decoded.text)
-    alive = list(root.iter())  # lxml makes an element's Python side anew each time that nobody holds it
     facts = facts_of(root)
     hidden = _prepare(root, options.keep_hidden)
     if not any(text.strip() for text in body_of(root).itertext()):
@@ -47,7 +46,6 @@ def parse_html(content: bytes, options: ParseOptions, media_type: str = HTML) ->
     headline = headline_of(root, facts.title)
     byline = byline_of(body_of(root))
     blocks, is_found = _main_blocks(root)
-    del alive
     if not blocks:  # all of it stands in what is furniture elsewhere
         root = tree_of(decoded.text)
         _prepare(root, options.keep_hidden)
