@@ -46,10 +46,8 @@ def parse_html(content: bytes, options: ParseOptions, media_type: str = HTML) ->
     headline = headline_of(root, facts.title)
     byline = byline_of(body_of(root))
     blocks, is_found = _main_blocks(root)
-    if not blocks:  # all of it stands in what is furniture elsewhere
-        root = tree_of(decoded.text)
-        _prepare(root, options.keep_hidden)
-        blocks = blocks_of(body_of(root))
+    if not is_found:
+        blocks = _everything(decoded.text, options.keep_hidden)
     elif headline is not None:
         blocks = _with_headline(headline, blocks)
     return ParsedDocument(
@@ -110,20 +108,35 @@ def _without_text(hidden: int) -> DocumentRejected:
 
 
 def _main_blocks(root: Any) -> tuple[list[Block], bool]:
-    """The content's blocks, and whether content was recognised at all; if not, all that is not furniture."""
+    """The content's blocks, and whether content was recognised at all."""
     head = root.find("head")
     if head is not None:  # read by now; the less the library copies, the sooner it is done
         root.remove(head)
     drop_furniture(root)
     body = body_of(root)
     page = PageText(body)
+    with_menus = page.chars(body)
     drop_menus(page)
     chosen = main_nodes(root, page)
-    whole = page.chars(body)
-    is_found = page.size(chosen) >= max(1, min(_MIN_CHARS, whole / 2), _MIN_SHARE * whole)
-    if is_found:
-        page.keep(chosen)
-    return blocks_of(body), is_found
+    size, whole = page.size(chosen), page.chars(body)
+    if size < max(1, min(_MIN_CHARS, whole / 2), _MIN_SHARE * whole):
+        return [], False
+    if size < min(_MIN_CHARS, _MIN_SHARE * with_menus):  # a page of links
+        return [], False
+    page.keep(chosen)
+    return blocks_of(body), True
+
+
+def _everything(text: str, keep_hidden: bool) -> list[Block]:
+    """All blocks but those in what is furniture by its tag; those too when there are no others."""
+    root = tree_of(text)
+    _prepare(root, keep_hidden)
+    drop_furniture(root)
+    if blocks := blocks_of(body_of(root)):
+        return blocks
+    root = tree_of(text)
+    _prepare(root, keep_hidden)
+    return blocks_of(body_of(root))
 
 
 def _warnings(hidden: int, keep_hidden: bool, is_found: bool) -> list[ParseWarning]:

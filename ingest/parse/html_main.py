@@ -51,6 +51,7 @@ def main_nodes(tree: Any, page: PageText) -> set[int]:
     if kept:
         region = _better(_region_of(kept, page), region, page.size(kept), page)
     chosen = kept | _content_of(region, kept, page, min_prose=MIN_PROSE)
+    chosen |= _headings_over(chosen, region, page)
     return chosen - (_orphan_headings(chosen, page) - kept)
 
 
@@ -182,6 +183,18 @@ def _verdict(element: Any, page: PageText, min_prose: int) -> bool | None:
     if page.has_blocks(element):
         return None
     return tag in _TEXT_BLOCKS or page.weight(element) >= min_prose
+
+
+def _headings_over(chosen: set[int], region: Any, page: PageText) -> set[int]:
+    """Headings that are links, over text that is content: entries of a list, not a menu."""
+    found: set[int] = set()
+    for heading in region.iter(*HEADING_TAGS):
+        if heading not in page:
+            continue
+        first, last = page.span(heading)
+        if first < last and last in chosen and first not in chosen and sign_of(heading) is not Sign.STRONG:
+            found.update(range(first, last))
+    return found
 
 
 def _orphan_headings(chosen: set[int], page: PageText) -> set[int]:

@@ -33,6 +33,23 @@ def test_a_page_without_main_content_is_taken_whole_and_says_so():
     assert [w["code"] for w in document.warnings] == ["main_content_not_found"]
 
 
+def test_a_page_of_links_is_taken_whole():
+    links = "".join(f"<li><a href='/{n}'>Chapter {n}</a></li>" for n in range(50))
+    document = read(f"<body><h1>Handbook</h1><ul>{links}</ul></body>".encode(), "page.html")
+    assert "Chapter 49" in document.text
+    assert [w["code"] for w in document.warnings] == ["main_content_not_found"]
+
+
+def test_headings_that_are_links_stay_over_their_text():
+    cards = "".join(
+        f"<div><h3><a href='/{n}'>Name {n}</a></h3><p>Works in room {n} and answers letters there.</p></div>"
+        for n in range(40)
+    )
+    document = read(f"<body><h1>Our staff</h1><div>{cards}</div></body>".encode(), "page.html")
+    assert "Name 0\n\nWorks in room 0" in document.text
+    assert "Name 39" in document.text
+
+
 def test_headings_lists_breaks_and_code_become_blocks():
     page = (
         "<main><h1>Guide</h1><p>One<br>two<br><br>three</p><h2>Steps</h2><ol><li><p>Unpack.</p></li>"
