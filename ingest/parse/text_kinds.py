@@ -14,6 +14,7 @@ _HEAD = 16 * 1024
 _BOMS = (
     (codecs.BOM_UTF8, "latin-1"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )

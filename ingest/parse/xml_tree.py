@@ -23,6 +23,13 @@ _BARE = regex.compile(r"&(?!#\d{1,7};|#[xX][0-9A-Fa-f]{1,6};|(?:amp|lt|gt|quot|a
 _FORBIDDEN = regex.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _OWN = frozenset({"amp", "lt", "gt", "quot", "apos"})
 _FEW = 100  # the mapping of attributes searches all of them for each, so it is quadratic
+_TYPE = regex.compile(
+    r"((?:\s++|<\?(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->)*+)"
+    r"""(<!DOCTYPE(?:[^\[>"']++|"[^"]*+"|'[^']*+')*+"""
+    r"""(?:\[(?:[^\]"'<]++|"[^"]*+"|'[^']*+'|<!--(?:(?!-->).)*+-->|<(?!!--))*+\]\s*+)?>)""",
+    regex.DOTALL | regex.IGNORECASE,
+)
+_GENERAL_ENTITY = regex.compile(r"<!ENTITY\s++(?!%)", regex.IGNORECASE)
 _FIRST_TAG = regex.compile(r"<[A-Za-z_]")
 
 
@@ -53,18 +60,14 @@ def read_xml(content: bytes, limits: Limits) -> Tree:
     decoded = decode(content, declared_encoding(content))
     check_length(len(decoded.text), limits)
     text = _DECLARATION.sub(lambda m: "\n" * m.group().count("\n"), decoded.text)
-    first = _FIRST_TAG.search(text)
-    if "<!ENTITY" in text[: first.start() if first else len(text)].upper():
-        raise DocumentRejected(
-            "refused",
-            "The XML file declares entities, which are never expanded; save it with them written out.",
-        )
-    text = _outside_cdata(text, _with_characters)
+    text = _outside_cdata(_without_type(text), _with_characters)
     try:
         return Tree(_strict(text), decoded, decoded.warnings)
     except ValueError as error:
         problem = str(error).split("\n")[0].split(" (<string>")[0]
     mended = _outside_cdata(_FORBIDDEN.sub(" ", text), lambda part: _BARE.sub("&amp;", part))
+    if mended.rfind(_CDATA) > mended.rfind("]]>"):
+        mended += "]]>"  # cut off inside; without an end the parser drops all of it
     try:
         return Tree(_strict(mended), decoded, decoded.warnings)
     except ValueError:
@@ -105,6 +108,25 @@ def _outside_cdata(text: str, change: Callable[[str], str]) -> str:
         parts.extend((change(text[at:begin]), text[begin : end + 3]))
         at = end + 3
     return "".join((*parts, change(text[at:])))
+
+
+def _without_type(text: str) -> str:
+    """Drop the document type. Feeds name lists of characters in it, which are known without.
+
+    Raises:
+        DocumentRejected: `refused`, when it declares entities that the text may use.
+    """
+    found = _TYPE.match(text)
+    before_root = _FIRST_TAG.search(text)
+    head = found.group(2) if found else text[: before_root.start() if before_root else len(text)]
+    if _GENERAL_ENTITY.search(head):
+        raise DocumentRejected(
+            "refused",
+            "The XML file declares entities, which are never expanded; save it with them written out.",
+        )
+    if found is None:
+        return text
+    return found.group(1) + "\n" * found.group(2).count("\n") + text[found.end() :]
 
 
 def _with_characters(text: str) -> str:

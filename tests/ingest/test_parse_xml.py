@@ -132,7 +132,7 @@ def test_lines_past_65535_are_counted():
     [
         LAUGHS,
         '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><a>&x;</a>',
-        '<!DOCTYPE a [<!ENTITY % p SYSTEM "http://127.0.0.1/x"> %p;]><a>text</a>',
+        '<!DOCTYPE a [<!-- ]> -->\n<!ENTITY x "]>">]><a>&x;</a>',
         '<!-- <b> --><!DOCTYPE a [<!ENTITY x "y">]><a t="&x;">text</a>',
     ],
 )
@@ -148,6 +148,22 @@ def test_a_document_type_without_entities_is_not_loaded_and_does_no_harm():
         "<article><para>The pump&nbsp;runs&mdash;daily.</para></article>"
     )
     assert texts(content) == ["The pump runs—daily."]
+
+
+def test_a_document_type_that_names_a_list_of_characters_is_ignored():
+    content = (
+        '<?xml version="1.0"?>\n<!-- <!DOCTYPE b [<!ENTITY c "d">]> -->\n<!DOCTYPE a [\n<!ENTITY % chars '
+        'PUBLIC "x" "http://127.0.0.1:1/x.ent">\n%chars;]>\n<a><p>one&eacute; <i>b</i></p><p>two</p></a>'
+    )
+    parsed = parse_bytes(content.encode(), "a.xml")
+    assert [(b.text, b.fragments[0].line) for b in parsed.blocks] == [("oneé b", 6), ("two", 6)]
+    assert not parsed.partial
+
+
+def test_text_that_is_cut_off_inside_a_section_of_characters_is_kept():
+    parsed = parse_bytes(b"<a><note><![CDATA[The pump <b> runs", "a.xml")
+    assert parsed.partial
+    assert parsed.blocks[0].text == "note: The pump <b> runs"
 
 
 def test_what_is_not_well_formed_is_read_as_far_as_it_goes_and_said_so():

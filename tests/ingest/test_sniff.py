@@ -79,6 +79,7 @@ def package(*names: str, mimetype: str = "") -> bytes:
         (b'<feed xmlns="http://www.w3.org/2005/Atom"></feed>', formats.ATOM),
         (CUES.encode(), formats.SRT),
         (CUES.encode("utf-16"), formats.SRT),
+        (b"\x00\x00\xfe\xff" + CUES.encode("utf-32-be"), formats.SRT),
         (b"\xef\xbb\xbfWEBVTT\n\n00:01.000 --> 00:02.000\nHello", formats.VTT),
         (b'{"a": [1, 2]}', formats.JSON),
         (b'{"a": 1}\n{"a": 2}\n', formats.JSONL),
