@@ -16,7 +16,8 @@ from packaging.requirements import Requirement
 EXTRAS = ("cpu", "ocr", "dev")
 BUILD = ("setuptools",)  # builds the one dependency without a wheel, and this project
 # The vision libraries: see the lock's head. fastapi-cloud-cli: a client of somebody's hosting service.
-LEFT_OUT = {"torchvision", "torchaudio", "torchcodec", "fastapi-cloud-cli"}
+# openvino-telemetry: reports usage to its maker; the runtime works without it.
+LEFT_OUT = {"torchvision", "torchaudio", "torchcodec", "fastapi-cloud-cli", "openvino-telemetry"}
 
 
 def locked(project: Path) -> list[str]:
