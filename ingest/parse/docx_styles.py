@@ -13,6 +13,7 @@ W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _HEADING = regex.compile(r"(?:heading|标题|überschrift|titre|título)\s*(\d)", regex.IGNORECASE)
 _CONTENTS = regex.compile(r"(?:toc|目录|table of figures)\s*\d*", regex.IGNORECASE)
 _WHITE = "FFFFFF"
+_MAX_DEPTH = 64  # styles based on each other
 _TINY_HALF_POINTS = 2  # 1 pt: nobody reads it
 _RUN_TAGS = frozenset(W + n for n in ("rStyle", "vanish", "color", "sz", "highlight", "shd", "b"))
 BODY_LEVEL = 9
@@ -83,7 +84,7 @@ class Styles:
             chain: list[Look] = []
             seen: set[str] = set()
             at = style_id
-            while at and at in self._own and at not in seen:
+            while at and at in self._own and at not in seen and len(seen) < _MAX_DEPTH:
                 seen.add(at)
                 chain.append(self._own[at])
                 at = self._parents[at]
@@ -115,7 +116,7 @@ class Styles:
     def shades_table(self, style_id: str | None) -> bool:
         """Whether a table style colours cells, itself or by what it is based on."""
         seen: set[str] = set()
-        while style_id and style_id not in seen:
+        while style_id and style_id not in seen and len(seen) < _MAX_DEPTH:
             if style_id in self._shaded_tables:
                 return True
             seen.add(style_id)

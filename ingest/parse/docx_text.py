@@ -16,6 +16,9 @@ _V = "{urn:schemas-microsoft-com:vml}"
 _PIC = "{http://schemas.openxmlformats.org/drawingml/2006/picture}pic"
 _OLE = "{urn:schemas-microsoft-com:office:office}OLEObject"
 _BOX = W + "txbxContent"
+MAX_OPEN_COMMENTS = 50
+"""Comments over the same words; more are read without the words they are about."""
+MAX_QUOTED_RUNS = 200
 DELETED = frozenset({W + "del", W + "moveFrom"})
 _SILENT_NAMES = (
     "del moveFrom delText instrText delInstrText pPr rPr sdtPr sdtEndPr rt rubyPr fldData softHyphen "
@@ -131,7 +134,8 @@ class TextReader:
         elif name in ("footnoteReference", "endnoteReference"):
             reading.notes.append((name.removesuffix("Reference"), child.get(W + "id") or ""))
         elif name == "commentRangeStart":
-            self._open_comments.add(child.get(W + "id") or "")
+            if len(self._open_comments) < MAX_OPEN_COMMENTS:
+                self._open_comments.add(child.get(W + "id") or "")
         elif name == "commentRangeEnd":
             self._open_comments.discard(child.get(W + "id") or "")
         else:
@@ -156,7 +160,9 @@ class TextReader:
             return
         reading.parts.append(text)
         for comment in self._open_comments:
-            self.commented.setdefault(comment, []).append(text)
+            said = self.commented.setdefault(comment, [])
+            if len(said) < MAX_QUOTED_RUNS:
+                said.append(text)
 
     def _drawing(self, element: Any, reading: Reading) -> None:
         """Boxes, charts and drawn words of a drawing; its pictures are counted."""

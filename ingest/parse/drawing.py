@@ -13,6 +13,7 @@ from ingest.parse.sheet_format import shown_number
 C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _MAX_POINTS = 10_000
+_MAX_LEVELS = 8
 
 
 def drawn_blocks(
@@ -68,7 +69,7 @@ def _cached(element: Any) -> str:
 
 def _points(element: Any) -> dict[int, str]:
     """Texts by index. Of grouped categories each names its groups first: `Europe France`."""
-    levels = element.findall(f".//{C}lvl")
+    levels = element.findall(f".//{C}lvl")[:_MAX_LEVELS]
     if not levels:
         return _level_points(element)
     found = _level_points(levels[0])

@@ -10,7 +10,7 @@ from ingest.parse.odf import TABLE, small
 from ingest.parse.ooxml import local
 
 _MAX_COLUMNS = 512
-_MAX_REPEATED = 1000
+_MAX_REPEATED_CELLS = 100_000  # of rows that are said to occur again; past it such a row is read once
 _GROUPS = ("table-rows", "table-row-group", "table-header-rows")
 
 
@@ -24,10 +24,13 @@ def table_rows(table: Any, text_of: Callable[[Any], str], place: Callable[[], in
     """
     rows: list[Row] = []
     above: dict[int, Cell] = {}
+    room = _MAX_REPEATED_CELLS
     for element, marked in _rows(table, header=False):
         cells = _cells(element, text_of, above)
-        repeated = min(small(element.get(TABLE + "number-rows-repeated"), 1), _MAX_REPEATED)
-        count = repeated if any(c.text.strip() for c in cells) else 1
+        repeated = max(small(element.get(TABLE + "number-rows-repeated"), 1), 1)
+        cost = repeated * max(1, len(cells))
+        count = repeated if cost <= room and any(c.text.strip() for c in cells) else 1
+        room -= cost if count > 1 else 0
         rows.extend(Row(tuple(cells), place(), marked) for _ in range(count))
         above = {c.column: c for c in cells}
     return rows

@@ -240,7 +240,8 @@ class _Reader:
             return
         if self._row_hidden and not self._keep_hidden:
             self._findings.count("hidden_rows", self._repeated)
-            self._sheet.skipped.update(range(first, min(self._row + 1, first + MAX_ROWS)))
+            if len(self._sheet.skipped) < MAX_ROWS:
+                self._sheet.skipped.update(range(first, min(self._row + 1, first + MAX_ROWS)))
             return
         size = sum(map(len, cells.values()))
         for number in range(first, self._row + 1):

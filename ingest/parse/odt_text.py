@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ingest.parse.docx_text import MAX_OPEN_COMMENTS, MAX_QUOTED_RUNS
 from ingest.parse.formula import linear
 from ingest.parse.odf import DRAW, OFFICE, TABLE, TEXT, XLINK, Look, OdfPackage, OdfStyles, over, small
 from ingest.parse.ooxml import local
@@ -73,7 +74,7 @@ class TextReader:
             reading.notes.extend(b for b in child if local(b) == "note-body")
         elif child.tag == OFFICE + "annotation":
             self.annotations.append(child)
-            if child.get(OFFICE + "name"):
+            if child.get(OFFICE + "name") and len(self._open) < MAX_OPEN_COMMENTS:
                 self._open.add(child.get(OFFICE + "name"))
         elif child.tag == OFFICE + "annotation-end":
             self._open.discard(child.get(OFFICE + "name") or "")
@@ -90,7 +91,9 @@ class TextReader:
             return
         reading.parts.append(text)
         for name in self._open:
-            self.commented.setdefault(name, []).append(text)
+            said = self.commented.setdefault(name, [])
+            if len(said) < MAX_QUOTED_RUNS:
+                said.append(text)
 
     def _hide(self, text: str, reading: Reading) -> None:
         code = "hidden_text_kept" if self._keep_hidden else "hidden_text"

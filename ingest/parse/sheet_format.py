@@ -26,6 +26,7 @@ _EPOCH = dt.datetime(1899, 12, 30)  # noqa: DTZ001 - a sheet's dates carry no zo
 _EPOCH_1904 = dt.datetime(1904, 1, 1)  # noqa: DTZ001 - a sheet's dates carry no zone
 _MAX_SERIAL = 2_958_466  # 9999-12-31
 _MAX_DIGITS = 340
+_MAX_CODE = 255  # characters; programs take no longer codes
 _COMPARE = {"<": -1, "<=": -1, ">": 1, ">=": 1}
 
 # Formats that a style names by number alone (18.8.30). 14 and 22 follow the reader's country: shown in ISO.
@@ -49,6 +50,8 @@ def shown_number(raw: str, code: str, *, from_1904: bool = False) -> str:
         code: the format code; empty means General.
         from_1904: the workbook counts days from 1904.
     """
+    if len(code) > _MAX_CODE:
+        code = ""
     if not code and raw.isdigit() and raw.isascii() and len(raw) < 16 and (raw[0] != "0" or raw == "0"):
         return raw  # most cells
     try:
@@ -71,7 +74,7 @@ def shown_number(raw: str, code: str, *, from_1904: bool = False) -> str:
 
 def shown_text(text: str, code: str) -> str:
     """A stored text as its format shows it: the fourth section, when there is one."""
-    sections = _sections(code)
+    sections = _sections(code) if len(code) <= _MAX_CODE else ()
     if len(sections) < 4 or "@" not in sections[3]:
         return text
     return "".join(text if kind == "text" else _literal(kind, p) for kind, p in _pieces(sections[3])).strip()

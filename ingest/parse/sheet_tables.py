@@ -12,6 +12,7 @@ _MAX_TITLE = 120  # characters; a longer lone cell is a paragraph
 _MAX_FORM_ROWS = 12
 _LEAST_TABLE = 3  # cells in a row
 _FULL_SHARE = 0.6
+_MAX_REPEATED = 1_000_000  # cells that repeat a value merged over rows
 _MAX_TALL = 1024  # merged ranges that cross one row; honest ones do not overlap
 Merge = tuple[int, int, int, int]
 """First row, first column, last row, last column; rows from 1, columns from 0, both ends included."""
@@ -87,6 +88,7 @@ def _rows(sheet: Sheet) -> Iterator[Row]:
                 covers.append(merge)
     covers.sort()
     active: list[Merge] = []
+    room = _MAX_REPEATED
     waiting = iter(covers)
     upcoming = next(waiting, None)
     for number, cells in sheet.cells.items():
@@ -102,7 +104,8 @@ def _rows(sheet: Sheet) -> Iterator[Row]:
             else:
                 found.append(Cell(text, column, merge[3] - merge[1] + 1, merge[2] - merge[0] + 1))
         for top, left, bottom, right in active:
-            if top < number and left not in cells:
+            if top < number and left not in cells and room:
+                room -= 1
                 text = sheet.cells[top][left]
                 found.append(Cell(text, left, right - left + 1, bottom - number + 1, again=True))
         yield Row(tuple(sorted(found, key=lambda c: c.column)), number, number in sheet.headers)

@@ -6,7 +6,7 @@ import io
 import zipfile
 from collections.abc import Mapping, Sequence
 
-from tests.ingest.parsing import W, docx
+from tests.ingest.parsing import W
 
 _OFFICE = "http://schemas.openxmlformats.org"
 _REL = f"{_OFFICE}/officeDocument/2006/relationships"
@@ -193,6 +193,3 @@ def ods(tables: str, automatic: str = "") -> bytes:
 
 def word_part(inner: str, root: str) -> str:
     return f"<w:{root} {W}>{inner}</w:{root}>"
-
-
-__all__ = ["docx"]

@@ -21,6 +21,7 @@ def seeds() -> dict[str, bytes]:
         "sheet.xlsx": _xlsx(),
         "slides.pptx": _pptx(),
         "memo.odt": _odt(),
+        "sheet.ods": _ods(),
         "book.epub": _epub(),
         "mail.eml": _eml().as_bytes(),
         "thread.eml": _thread(),
@@ -155,6 +156,25 @@ def _pptx() -> bytes:
                 f'<Relationships xmlns="{rels}"><Relationship Id="rId1" Type="{r}/slide" Target="slides/slide1.xml"/></Relationships>'
             ),
             "ppt/slides/slide1.xml": slide,
+        }
+    )
+
+
+def _ods() -> bytes:
+    spaces = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "table", "text")
+    )
+    rows = "".join(
+        "<table:table-row>"
+        + "".join(f"<table:table-cell><text:p>{c}</text:p></table:table-cell>" for c in row)
+        + '<table:table-cell table:number-columns-repeated="1000"/></table:table-row>'
+        for row in ROWS
+    )
+    return _zip(
+        {
+            "mimetype": "application/vnd.oasis.opendocument.spreadsheet",
+            "content.xml": f'<office:document-content {spaces}><office:body><office:spreadsheet><table:table table:name="S">{rows}</table:table></office:spreadsheet></office:body></office:document-content>',
         }
     )
 
