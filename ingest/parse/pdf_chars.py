@@ -82,12 +82,11 @@ def _classes() -> Kinds:
 _CLASS = _classes()
 
 
-def _word_parts() -> Kinds:
-    """1 for Latin letters and the marks that stand in words, 2 for digits, 0 for the rest."""
-    table = np.zeros(0x10000, np.uint8)
-    table[[code for code in range(0x250) if chr(code).isalpha()]] = 1
-    table[[ord(c) for c in "'.,;:!?()’"]] = 1
-    table[ord("0") : ord("9") + 1] = 2  # apart, because they may be raised
+def _word_parts() -> NDArray[np.bool_]:
+    """Latin letters and the marks that stand in words; not digits, which may be raised."""
+    table = np.zeros(0x10000, np.bool_)
+    table[[code for code in range(0x250) if chr(code).isalpha()]] = True
+    table[[ord(c) for c in "'.,;:!?()’"]] = True
     return table
 
 
@@ -119,25 +118,31 @@ class Style:
 
 @dataclass(slots=True)
 class Chars:
-    """All characters of a page in the order pdfium gives them.
+    """The characters of a page in the order pdfium gives them, `n` in all.
+
+    A gap or a change of size is always next to a space, or between a letter and something that is none. So
+    places and styles are known for `m` of them, in a third of the calls: all but the letters inside of words,
+    which belong to the known one before them.
 
     Attributes:
-        code: code points; unmapped glyphs are U+FFFD, hyphens that only mark a line end U+00AD, and spaces
+        code: n code points; unmapped glyphs are U+FFFD, hyphens that only mark a line end U+00AD, and spaces
             that pdfium sees between ideographs 0.
-        kind: VISIBLE, SPACE, LINE_END or UNMAPPED for each.
-        boxes: shape (4, n), points: left, top, right, bottom from the shown page's top left.
-        style_of: index into `styles` for each.
+        kind: VISIBLE, SPACE, LINE_END or UNMAPPED for each of them.
+        at: the m characters whose place is known, ascending; none is a space or line end.
+        boxes: shape (4, m), points: left, top, right, bottom from the shown page's top left.
+        style_of: index into `styles` for each of the m.
     """
 
     code: Codes
     kind: Kinds
+    at: Indices
     boxes: Floats
     style_of: Indices
     styles: list[Style]
 
 
 def read_chars(text_page: Any, frame: Frame, texts: int) -> Chars | None:
-    """The characters of a `pypdfium2.PdfTextPage`; None when it has none.
+    """The characters of a `pypdfium2.PdfTextPage`; None when there is none that people could see.
 
     Args:
         text_page: open.
@@ -150,10 +155,20 @@ def read_chars(text_page: Any, frame: Frame, texts: int) -> Chars | None:
     handle = ctypes.cast(text_page.raw, ctypes.c_void_p)
     code = _codes(handle, count)
     kind = _CLASS[np.minimum(code, 0xFFFF)]
-    boxes = _char_boxes(handle, code, kind)
-    style_of, styles = _styles(handle, code, kind, boxes, frame, texts)
+    visible = (kind != SPACE) & (kind != LINE_END)
+    part = _WORD_PART[np.minimum(code, 0xFFFF)]
+    ends = visible.copy()
+    ends[1:-1] &= ~(part[:-2] & part[1:-1] & part[2:])
+    at = np.flatnonzero(ends)
+    if not at.size:
+        return None
+    boxes = _boxes_at(handle, at)
+    if _turns_inside(boxes, at, visible):
+        at = np.flatnonzero(visible)
+        boxes = _boxes_at(handle, at)
+    style_of, styles = _styles(handle, code, kind, at, boxes, frame, texts)
     _settle(handle, code, kind)
-    return Chars(code, kind, frame.shown(boxes), style_of, styles)
+    return Chars(code, kind, at, frame.shown(boxes), style_of, styles)
 
 
 def plain_text(text_page: Any) -> str:
@@ -178,40 +193,12 @@ def _codes(handle: Any, count: int) -> Codes:
     return code
 
 
-def _char_boxes(handle: Any, code: Codes, kind: Kinds) -> Floats:
-    """Boxes of all characters; those inside a Latin word or a number share the room between its ends.
-
-    A gap or a change of size is always next to a space, or between a letter and something that is none, so
-    the ends of words say as much about the layout as all of their letters, in a third of the calls.
-    """
-    part = _WORD_PART[np.minimum(code, 0xFFFF)]
-    same = (part[1:] == part[:-1]) & (part[1:] > 0)
-    inner = np.zeros(len(code), np.bool_)
-    inner[1:-1] = same[1:] & same[:-1]
-    asked = ~inner & (kind != SPACE) & (kind != LINE_END)
-    at = np.flatnonzero(asked)
-    if not at.size:
-        return np.zeros((4, len(code)), np.float32)
-    known = _boxes_at(handle, at)
-    before = np.maximum(np.cumsum(asked) - 1, 0)  # the last known one at or before each character
-    if _turns_inside(known, at, inner):
-        return _boxes_at(handle, np.arange(len(code)))
-    boxes = known[:, before]
-    inside = np.flatnonzero(inner)
-    last = before[inside]
-    begin = known[2, last]
-    step = (known[0, last + 1] - begin) / (at[last + 1] - at[last] - 1)
-    boxes[0, inside] = begin + step * (inside - at[last] - 1)
-    boxes[2, inside] = begin + step * (inside - at[last])
-    return boxes
-
-
-def _turns_inside(known: Floats, at: Indices, inner: NDArray[np.bool_]) -> bool:
+def _turns_inside(boxes: Floats, at: Indices, visible: NDArray[np.bool_]) -> bool:
     """Whether the letters of a word do not run from left to right, by the places of its two ends."""
-    words = np.flatnonzero(inner[np.minimum(at + 1, inner.size - 1)])
-    words = words[words + 1 < at.size]
-    level = np.abs(known[1, words + 1] - known[1, words])
-    return bool(((level > 1) | (known[0, words + 1] < known[0, words] - 1)).any())
+    inside = (np.diff(at) > 1) & visible[at[1:] - 1]  # letters, and no space or line end, between the two
+    left, top = boxes[0], boxes[1]
+    turned = (np.abs(top[1:] - top[:-1]) > 1) | (left[1:] < left[:-1] - 1)
+    return bool((turned & inside).any())
 
 
 def _boxes_at(handle: Any, at: Indices) -> Floats:
@@ -241,36 +228,32 @@ def _settle(handle: Any, code: Codes, kind: Kinds) -> None:
 
 
 def _styles(
-    handle: Any, code: Codes, kind: Kinds, boxes: Floats, frame: Frame, texts: int
+    handle: Any, code: Codes, kind: Kinds, at: Indices, boxes: Floats, frame: Frame, texts: int
 ) -> tuple[Indices, list[Style]]:
-    """The style of each character.
+    """The style of each character whose place is known.
 
     Where every one of the `texts` objects of the page begins a line, they are asked there. Else wherever one
     can begin: at words, where the height changes, at ideographs.
     """
-    visible = (kind != SPACE) & (kind != LINE_END)
-    asked = visible.copy()
-    asked[1:] &= kind[:-1] == LINE_END
-    at = np.flatnonzero(asked)
-    objects = _objects_at(handle, at)
+    before = kind[at - 1]
+    height = boxes[1] - boxes[3]
+    first = before == LINE_END
+    first[0] = True
+    asked = np.flatnonzero(first)
+    objects = _objects_at(handle, at[asked])
     if np.unique(objects).size != texts:
-        asked = code >= _CJK
-        asked[0] = True
-        asked[1:] |= (kind[:-1] == SPACE) | (kind[:-1] == LINE_END)
-        asked[1:] |= np.abs(np.diff(boxes[1] - boxes[3])) > 0.01
-        asked &= visible
-        at = np.flatnonzero(asked)
-        objects = _objects_at(handle, at)
-    if not at.size:
-        return np.zeros(len(code), np.intp), [Style(1.0, False, False, 0, 0, _BLACK)]
+        first |= (before == SPACE) | (code[at] >= _CJK)
+        first[1:] |= np.abs(np.diff(height)) > 0.01
+        asked = np.flatnonzero(first)
+        objects = _objects_at(handle, at[asked])
     begins = np.flatnonzero(np.concatenate(([True], objects[1:] != objects[:-1])))
-    starts = at[begins]
+    starts = asked[begins]
     # Letters of one font at one size are equally high: the rest of an object's matrix is asked once for them.
-    heights = np.round(boxes[1, starts] - boxes[3, starts], 1).tolist()
+    heights = np.round(height[starts], 1).tolist()
     known: dict[tuple[int, int, bytes, float], int] = {}
     styles: list[Style] = []
     indices: list[int] = []
-    for index, pointer, high in zip(starts.tolist(), objects[begins].tolist(), heights, strict=True):
+    for index, pointer, high in zip(at[starts].tolist(), objects[begins].tolist(), heights, strict=True):
         drawn = ctypes.c_void_p(pointer)
         mode, font = (_render_mode(drawn), _font(drawn)) if pointer else (0, 0)
         if not _fill(handle, index, *_colour_refs):
@@ -281,22 +264,20 @@ def _styles(
             found = known[key] = len(styles)
             styles.append(_style(handle, index, font, mode, frame.rotation))
         indices.append(found)
-    lengths = np.diff(np.append(starts, len(code)))
-    lengths[0] += starts[0]
-    _note_guessed(handle, starts, lengths, kind)
-    return np.repeat(np.array(indices, np.intp), lengths), styles
+    _note_guessed(handle, at[starts], kind)
+    return np.repeat(np.array(indices, np.intp), np.diff(np.append(starts, at.size))), styles
 
 
 def _objects_at(handle: Any, at: Indices) -> NDArray[np.uint64]:
     return np.fromiter(map(_text_object, repeat(handle), at.tolist()), np.uint64, at.size)
 
 
-def _note_guessed(handle: Any, starts: Indices, lengths: Indices, kind: Kinds) -> None:
+def _note_guessed(handle: Any, starts: Indices, kind: Kinds) -> None:
     """Mark characters whose code pdfium guessed because their font maps it to no text."""
     errors = np.fromiter(map(_map_error, repeat(handle), starts.tolist()), np.intc, starts.size)
+    ends = np.append(starts[1:], kind.size)
     for at in np.flatnonzero(errors == 1).tolist():
-        start = int(starts[at])
-        for index in range(start, start + int(lengths[at])):
+        for index in range(int(starts[at]), int(ends[at])):
             if kind[index] == VISIBLE and _map_error(handle, index) == 1:
                 kind[index] = UNMAPPED
 

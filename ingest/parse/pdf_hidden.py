@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.parse.pdf_chars import LINE_END, SPACE, Chars
+from ingest.parse.pdf_chars import LINE_END, Chars
 from ingest.parse.pdf_frame import Frame
 
 _INVISIBLE_MODES = (3, 7)  # neither filled nor stroked
@@ -34,7 +34,7 @@ def hidden_chars(
         page: the open `pypdfium2.PdfPage`; drawn only when it has white text.
 
     Returns:
-        One flag per character, or None when all can be seen.
+        One flag for each of `chars.at`, or None when all can be seen.
     """
     boxes = chars.boxes
     middle_x, middle_y = (boxes[0] + boxes[2]) / 2, (boxes[1] + boxes[3]) / 2
@@ -47,7 +47,7 @@ def hidden_chars(
         hidden |= small & (boxes[3] - boxes[1] < _MIN_SIZE)
     white = _of(chars, [min(s.colour[:3]) >= _WHITE and s.mode in (0, 2, 4, 6) for s in chars.styles])
     if white is not None:
-        white &= ~hidden & (chars.kind != SPACE) & (chars.kind != LINE_END)
+        white &= ~hidden
         if white.any():
             hidden |= _unseen(chars, white, page)
     return hidden if hidden.any() else None
@@ -74,7 +74,7 @@ def _unseen(chars: Chars, white: Flags, page: Any) -> Flags:
     unseen = np.zeros(white.size, np.bool_)
     at = np.flatnonzero(white)
     # Letters of one line are looked at together.
-    line = np.flatnonzero(np.diff(at, prepend=-9) > 3)
+    line = np.flatnonzero((np.diff(at, prepend=-9) > 1) | (chars.kind[chars.at[at] - 1] == LINE_END))
     for start, end in zip(line.tolist(), [*line[1:].tolist(), at.size], strict=True):
         members = at[start:end]
         boxes = chars.boxes[:, members] * scale
