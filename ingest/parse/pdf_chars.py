@@ -60,8 +60,10 @@ _map_error = call("FPDFText_HasUnicodeMapError")
 _boxes = (pdfium.FS_RECTF * _CHUNK)()
 _box_refs = [ctypes.byref(_boxes, 16 * i) for i in range(_CHUNK)]
 _box_view: Floats = np.frombuffer(memoryview(_boxes).cast("B"), np.float32).reshape(_CHUNK, 4)
-_colour = (ctypes.c_uint * 4)()
-_colour_refs = [ctypes.byref(_colour, 4 * i) for i in range(4)]
+_colours = (ctypes.c_uint * (4 * _CHUNK))()
+_colour_refs = [[ctypes.byref(_colours, 16 * i + 4 * c) for i in range(_CHUNK)] for c in range(4)]
+_colour_view = np.frombuffer(memoryview(_colours).cast("B"), np.uint32).reshape(_CHUNK, 4)
+_BYTES = np.array([1, 1 << 8, 1 << 16, 1 << 24], np.uint32)
 _BLACK = (0, 0, 0, 255)
 _form = pdfium.FS_MATRIX()
 _form_ref = ctypes.byref(_form)
@@ -250,22 +252,35 @@ def _styles(
     starts = asked[begins]
     # Letters of one font at one size are equally high: the rest of an object's matrix is asked once for them.
     heights = np.round(height[starts], 1).tolist()
-    known: dict[tuple[int, int, bytes, float], int] = {}
+    chars = at[starts].tolist()
+    drawn = list(map(ctypes.c_void_p, objects[begins].tolist()))
+    fonts = [_font(handle) if handle.value else 0 for handle in drawn]
+    modes = [_render_mode(handle) if handle.value else 0 for handle in drawn]
+    known: dict[tuple[int, int, int, float], int] = {}
     styles: list[Style] = []
     indices: list[int] = []
-    for index, pointer, high in zip(at[starts].tolist(), objects[begins].tolist(), heights, strict=True):
-        drawn = ctypes.c_void_p(pointer)
-        mode, font = (_render_mode(drawn), _font(drawn)) if pointer else (0, 0)
-        if not _fill(handle, index, *_colour_refs):
-            _colour[:] = _BLACK
-        key = (font, mode, bytes(_colour), high)
+    for index, font, mode, fill, high in zip(
+        chars, fonts, modes, _fills(handle, chars), heights, strict=True
+    ):
+        key = (font, mode, fill, high)
         found = known.get(key)
         if found is None:
             found = known[key] = len(styles)
-            styles.append(_style(handle, index, font, mode, frame.rotation))
+            styles.append(_style(handle, index, font, mode, fill, frame.rotation))
         indices.append(found)
     _note_guessed(handle, at[starts], kind)
     return np.repeat(np.array(indices, np.intp), np.diff(np.append(starts, at.size))), styles
+
+
+def _fills(handle: Any, at: list[int]) -> list[int]:
+    """Fill colours of the characters `at`, red in the lowest byte and alpha in the highest."""
+    fills: list[int] = []
+    for start in range(0, len(at), _CHUNK):
+        part = at[start : start + _CHUNK]
+        _colour_view[: len(part)] = _BLACK
+        deque(map(_fill, repeat(handle), part, *_colour_refs), maxlen=0)
+        fills += (_colour_view[: len(part)] @ _BYTES).tolist()
+    return fills
 
 
 def _objects_at(handle: Any, at: Indices) -> NDArray[np.uint64]:
@@ -282,16 +297,16 @@ def _note_guessed(handle: Any, starts: Indices, kind: Kinds) -> None:
                 kind[index] = UNMAPPED
 
 
-def _style(handle: Any, at: int, font: int, mode: int, rotation: int) -> Style:
-    """The style of the character `at`, whose fill stands in `_colour`."""
+def _style(handle: Any, at: int, font: int, mode: int, fill: int, rotation: int) -> Style:
+    """The style of the character `at`."""
     a = b = c = d = 1.0
     if _matrix(handle, at, _form_ref):
         a, b, c, d = _form.a, _form.b, _form.c, _form.d
     turn = (90 if b > 0 else 270) if abs(b) > abs(a) else 180 if a < 0 and d < 0 else 0
     size = _font_size(handle, at) * math.hypot(c, d)
-    red, green, blue, alpha = _colour
+    colour = (fill & 255, fill >> 8 & 255, fill >> 16 & 255, fill >> 24)
     bold, mono = _looks(font)
-    return Style(round(size, 2), bold, mono, (turn - rotation) % 360, mode, (red, green, blue, alpha))
+    return Style(round(size, 2), bold, mono, (turn - rotation) % 360, mode, colour)
 
 
 def _looks(font: int) -> tuple[bool, bool]:

@@ -20,6 +20,7 @@ _RAISED_HEIGHT = 0.86  # a superscript is at most so high as its neighbour
 _CJK = 0x2E80  # from here on scripts that write no spaces between words
 _MAX_BORDERS = 150  # more upright lines are a drawing
 _NOISE_SHARE = 0.5
+_ENOUGH_JUDGED = 800  # characters of a page, evenly
 _MIN_JUDGED = 60  # characters: a short page may be a formula
 
 Flags = NDArray[np.bool_]
@@ -144,7 +145,8 @@ def _owners(chars: Chars) -> Indices:
 
 def _is_noise(code: Codes) -> bool:
     """Whether a page reads like `"#$!%&'`: its font came without the way from its glyphs to letters."""
-    letters, signs = np.bincount(_SIGN[np.minimum(code, 0xFFFF)], minlength=2)[:2].tolist()
+    step = 1 + code.size // _ENOUGH_JUDGED
+    letters, signs = np.bincount(_SIGN[np.minimum(code[::step], 0xFFFF)], minlength=2)[:2].tolist()
     return letters + signs >= _MIN_JUDGED and signs > _NOISE_SHARE * (letters + signs)
 
 
