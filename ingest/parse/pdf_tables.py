@@ -112,8 +112,8 @@ class _Grid:
     """Borders of one table: `v` and `h` hold (position, start, end) of upright and level lines."""
 
     def __init__(self, v: np.ndarray, h: np.ndarray) -> None:
-        self._v = v
-        self._h = h
+        self._v: list[tuple[float, float, float]] = v.tolist()
+        self._h: list[tuple[float, float, float]] = h.tolist()
         self.xs = _positions([*v[:, 0].tolist(), float(h[:, 1].min()), float(h[:, 2].max())])
         self.ys = _positions([*h[:, 0].tolist(), float(v[:, 1].min()), float(v[:, 2].max())])
 
@@ -168,15 +168,12 @@ class _Grid:
         return (edges[index] + edges[index + 1]) / 2
 
     @staticmethod
-    def _border(lines: np.ndarray, at: float, across: float) -> bool:
+    def _border(lines: list[tuple[float, float, float]], at: float, across: float) -> bool:
         """Whether a border at position `at` covers the point `across` along it."""
-        return bool(
-            (
-                (np.abs(lines[:, 0] - at) <= 2 * _SAME)
-                & (lines[:, 1] <= across + _TOUCH)
-                & (lines[:, 2] >= across - _TOUCH)
-            ).any()
-        )
+        for position, start, end in lines:
+            if abs(position - at) <= 2 * _SAME and start <= across + _TOUCH and end >= across - _TOUCH:
+                return True
+        return False
 
 
 def _slot(edges: list[float], at: float) -> int:
