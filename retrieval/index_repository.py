@@ -279,8 +279,10 @@ def make_live(session: Session, document_id: str, version: int, warnings: Sequen
             _mark_stale(session, document_id, version)
         document.live_version = version
         session.flush()
-        _drop_passages(session, document_id, PassageRow.version < version)
-        _drop_texts(session, document_id, version)
+        if version > 1:
+            _drop_passages(session, document_id, PassageRow.version < version)
+            _drop_texts(session, document_id, version)
+        _drop_old_pairs(session, document_id)
         if document.latest_version == version:
             document.status = DocumentStatus.READY.value
             document.error_code = document.error_detail = None
@@ -310,7 +312,6 @@ def _drop_texts(session: Session, document_id: str, version: int) -> None:
     )
     for table in (SignatureRow, SignatureBandRow):
         session.execute(delete(table).where(table.document_id == document_id, table.version < version))
-    _drop_old_pairs(session, document_id)
 
 
 def _drop_old_pairs(session: Session, document_id: str) -> None:
