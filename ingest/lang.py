@@ -36,8 +36,9 @@ def language_of(text: str) -> Lang:
     do characters in their Japanese form.
     """
     sample = text[:20_000]
-    han = len(_HAN.findall(sample))
-    others = len(_KANA_OR_HANGUL.findall(sample))
+    is_ascii = sample.isascii()
+    han = 0 if is_ascii else len(_HAN.findall(sample))
+    others = 0 if is_ascii else len(_KANA_OR_HANGUL.findall(sample))
     words = _WORD.findall(sample)
     if others > 0.1 * (han + others) and others > len(words):
         return Lang.UND

@@ -128,3 +128,14 @@ def test_bytes_that_are_no_offset_map_are_refused(stored):
 def test_overlapping_segments_are_refused():
     with pytest.raises(ValueError, match="overlap"):
         OffsetMap([Segment(0, 5), Segment(4, 2)])
+
+
+def test_what_is_told_without_a_search_is_what_the_search_finds():
+    from ingest import clean
+
+    for number in range(0x110000):
+        character = chr(number)
+        found = clean._HAS_ODD.search(character) is not None
+        assert clean.has_odd(character) == found, hex(number)
+    for text in ("a  b", "a b", "", " ", "x\u3000y", "ﬁ", "中文。", "it’s", "e\u0301"):
+        assert clean.has_odd(text) == (clean._HAS_ODD.search(text) is not None)
