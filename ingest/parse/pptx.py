@@ -34,30 +34,11 @@ def parse_pptx(content: bytes, options: ParseOptions, media_type: str = PPTX) ->
     package = OfficePackage(content, options.limits, "PPTX file")
     part = package.main_part("ppt/presentation.xml")
     root = package.required(part)
-    slides = list(_slide_parts(package, part, root))
-    size = _size(root)
-    tables = count(1)
-    pictures = PictureReader(package, package.findings, options)
+    show = _Show(package, list(_slide_parts(package, part, root)), _size(root), options)
     blocks: list[Block] = []
     chars = 0
-    for page, name in enumerate(slides, start=1):
-        try:
-            slide = package.xml(name) if name else None
-        except MemberDamaged:
-            slide = None
-        if slide is None:
-            package.findings.damaged(f"slide {page}")
-            continue
-        if not is_true(slide.get("show", "1")):
-            package.findings.count("hidden_slides", 1, page)
-            if not options.keep_hidden:
-                continue
-        reader = TextReader(package.findings, page, options.keep_hidden)
-        source = Slide(package, name, reader, size)
-        title, body = source.blocks(slide, lambda: next(tables))
-        if not title and not body:
-            body = pictures.blocks(source.pictures, page, len(slides), page)
-        found = _sections(package, name, reader, title, body)
+    for page in range(1, len(show.parts) + 1):
+        found = show.slide(page)
         chars += sum(len(b.text) for b in found)
         check_length(chars, options.limits)
         blocks.extend(found)
@@ -68,11 +49,43 @@ def parse_pptx(content: bytes, options: ParseOptions, media_type: str = PPTX) ->
         media_type,
         tuple(blocks),
         title=title,
-        pages=len(slides),
-        warnings=(*package.findings.warnings(), *pictures.warnings(with_pages=True)),
-        partial=package.findings.partial or pictures.partial,
+        pages=len(show.parts),
+        warnings=(*package.findings.warnings(), *show.pictures.warnings(with_pages=True)),
+        partial=package.findings.partial or show.pictures.partial,
         properties=properties,
     )
+
+
+class _Show:
+    """Reads the slides of a presentation, given by their parts in order; an empty name is a missing one."""
+
+    def __init__(self, package: OfficePackage, parts: list[str], size: Size, options: ParseOptions) -> None:
+        self.parts = parts
+        self.pictures = PictureReader(package, package.findings, options)
+        self._package = package
+        self._size = size
+        self._keep_hidden = options.keep_hidden
+        self._tables = count(1)
+
+    def slide(self, page: int) -> list[Block]:
+        """Blocks of a slide; a damaged or hidden one has none and is noted."""
+        name, findings = self.parts[page - 1], self._package.findings
+        try:
+            root = self._package.xml(name) if name else None
+        except MemberDamaged:
+            root = None
+        if root is None:
+            findings.damaged(f"slide {page}")
+            return []
+        if not self._keep_hidden and not is_true(root.get("show", "1")):
+            findings.count("hidden_slides", 1, page)
+            return []
+        reader = TextReader(findings, page, self._keep_hidden)
+        slide = Slide(self._package, name, reader, self._size)
+        title, body = slide.blocks(root, lambda: next(self._tables))
+        if not title and not body:
+            body = self.pictures.blocks(slide.pictures, page, len(self.parts), page)
+        return _sections(self._package, name, reader, title, body)
 
 
 def _slide_parts(package: OfficePackage, part: str, root: Any) -> Iterator[str]:
