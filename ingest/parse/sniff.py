@@ -33,7 +33,14 @@ from ingest.parse.formats import (
 )
 from ingest.parse.magic import binary_type
 from ingest.parse.model import ParseWarning
-from ingest.parse.text_kinds import evident_type, guessed_type, is_fragment, is_tab_table, text_head
+from ingest.parse.text_kinds import (
+    begins_as_message,
+    evident_type,
+    guessed_type,
+    is_fragment,
+    is_tab_table,
+    text_head,
+)
 
 __all__ = ["DOCX", "EPUB", "HTML", "MARKDOWN", "ODS", "ODT", "PDF", "PPTX", "TEXT", "XLSX", "sniff"]
 
@@ -92,7 +99,7 @@ def _as_text(content: bytes, head: str, named: str | None, suffix: str) -> _Snif
         found = HTML
     if found is not None:
         return _evident(found, named, suffix)
-    if named == EML:
+    if named == EML and not begins_as_message(head):
         return TEXT, (_corrected(TEXT, "named .eml but without a message header"),)
     if named is None:
         return guessed_type(content, head), ()

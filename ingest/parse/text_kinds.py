@@ -105,7 +105,9 @@ def _message_type(head: str) -> str | None:
     lines = head.replace("\r\n", "\n").split("\n")
     if lines and lines[0].startswith("From "):
         lines = lines[1:]
-    for line in lines[:400]:
+    if len(head) >= _HEAD - 8:
+        lines = lines[:-1]  # it may be cut
+    for line in lines[:800]:
         if not line.strip():
             break
         if line[0] in " \t" and last:
@@ -122,6 +124,12 @@ def _message_type(head: str) -> str | None:
     related = values.get("content-type", "").lower().startswith("multipart/related")
     saved = "snapshot-content-location" in names or not names & {"to", "received", "message-id"}
     return formats.MHTML if related and saved else formats.EML
+
+
+def begins_as_message(head: str) -> bool:
+    """Whether the first line is a header field, which is enough for a file that is named as a message."""
+    first = head.lstrip("\r\n").split("\n", 1)[0].rstrip("\r")
+    return first.startswith("From ") or _FIELD.match(first) is not None
 
 
 def is_fragment(head: str) -> bool:
