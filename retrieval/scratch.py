@@ -77,6 +77,19 @@ class ScratchStack:
         Raises:
             GeoError: a document did not become ready; the message names it.
         """
+        self.upload(documents)
+        self.run_jobs(progress=progress)
+        with self.db.read() as session:
+            unready = session.execute(
+                select(DocumentRow.id, DocumentRow.error_code, DocumentRow.error_detail).where(
+                    DocumentRow.status != DocumentStatus.READY.value
+                )
+            ).first()
+        if unready is not None:
+            raise GeoError(f"{self.corpus_ids.get(unready[0], unready[0])}: {unready[1]}: {unready[2]}")
+
+    def upload(self, documents: Sequence[CorpusDocument]) -> None:
+        """Store the files; the jobs of their first stage then wait."""
         from ingest.service import BlobStore, register_upload
 
         cap = get_settings().api.max_upload_bytes
@@ -92,15 +105,6 @@ class ScratchStack:
                     declared_type="",
                 )
             self.corpus_ids[upload.document.id] = document.id
-        self.run_jobs(progress=progress)
-        with self.db.read() as session:
-            unready = session.execute(
-                select(DocumentRow.id, DocumentRow.error_code, DocumentRow.error_detail).where(
-                    DocumentRow.status != DocumentStatus.READY.value
-                )
-            ).first()
-        if unready is not None:
-            raise GeoError(f"{self.corpus_ids.get(unready[0], unready[0])}: {unready[1]}: {unready[2]}")
 
     def run_jobs(self, tasks: Iterable[Task] | None = None, progress: Progress | None = None) -> int:
         """Run waiting jobs (of these tasks, or all but the answer stage) until none is left.

@@ -51,6 +51,31 @@ def parse(
         _show(kind, figures.get(kind, {}))
 
 
+@bench_app.command("ingest")
+def ingest(
+    sizes: Annotated[
+        list[int] | None, typer.Option("--size", min=100, help="Documents; may be given several times.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 5,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="JSON lines with passages; made ones if omitted."),
+    ] = None,
+    line: Annotated[int, typer.Option(min=0, help="Documents for the walk through all stages.")] = 60,
+    json: Json = False,
+) -> None:
+    """Index passages and vectors: ours against txtai and Haystack; the encoder; the whole line."""
+    from retrieval.measure_ingest import bench_ingest
+
+    figures = bench_ingest(
+        sizes=sizes or [1000, 5000, 20_000], rounds=rounds, corpus=corpus, line=line, note=note
+    )
+    if json:
+        emit(figures)
+        return
+    _show("ingest", figures)
+
+
 def _show(prefix: str, figures: dict[str, Any]) -> None:
     for name, value in figures.items():
         if isinstance(value, dict):

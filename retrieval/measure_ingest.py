@@ -1,0 +1,183 @@
+"""`geo bench ingest`: from passages and vectors to a durable, searchable index, against txtai and Haystack.
+
+Every side runs in a fresh process of its own per round, in turn, on the same files. Other work on the machine
+changes the clock more than the processor time, so both are given; ratios without a word are by the clock.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from core.errors import GeoError
+from core.settings import get_settings
+from ingest.peers import peer_python
+from retrieval.measure import SEED, machine, versions
+from retrieval.measure_texts import made_passages
+
+PEERS = ("txtai==9.14.0", "haystack-ai==3.4.1")
+_BESIDE = (
+    "lazy-imports>=1", "docstring-parser>=0.17", "filetype>=1.2", "more-itertools>=10", "posthog>=6",
+    "backoff>=2", "distro>=1.9", "msgpack>=1.1",
+)  # fmt: skip
+PEER_FOLDER = Path(".venv-peers-index")
+LIMIT = {"ratio_txtai": 1.0, "ratio_haystack": 5.0, "exponent": 1.05, "rss_growth": 0.1, "ratio_fp32": 2.5,
+         "drift": 0.01}  # fmt: skip
+Note = Callable[[str], None]
+Figures = dict[str, Any]
+
+
+def bench_ingest(
+    *, sizes: Sequence[int], rounds: int, corpus: Path | None = None, line: int = 60, note: Note = print
+) -> Figures:
+    """Measure the import, the encoder and the whole line.
+
+    Args:
+        sizes: numbers of documents; the peers run at the largest.
+        rounds: interleaved rounds.
+        corpus: JSON lines, a string or an object with `text` each, as many as the largest size; None = made.
+        line: documents that walk through all stages; 0 leaves that and the parser's memory out.
+        note: told about progress.
+
+    Raises:
+        GeoError: a side did not do its work.
+    """
+    with TemporaryDirectory(prefix="geo-bench-") as scratch:
+        passages = _passages(corpus, max(sizes))
+        files = _write(Path(scratch), passages)
+        runs = _interleaved(files, sorted(sizes), rounds, Path(scratch), note)
+        note("embed")
+        embed = _child("embed", str(files[0]), str(rounds), threads=2)
+        walk = {}
+        if line:
+            note("line")
+            walk = _child("line", str(files[0]), str(line))
+    return {
+        **_import_figures(runs, sorted(sizes)),
+        **walk,
+        "embed": embed,
+        "machine": machine(),
+        "versions": versions() | runs["versions"],
+        "seed": SEED,
+        "sizes": {
+            "documents": sorted(sizes),
+            "rounds": rounds,
+            "line": line,
+            "corpus": str(corpus or "made"),
+        },
+        "encoder": get_settings().packs.encoder,
+        "peer": "txtai: content, hybrid, external vectors, saved; haystack-ai: its in-memory store with BM25 "
+        "and embeddings, saved by its own save_to_disk (it has no store of its own that persists as it goes)",
+        "limit": LIMIT,
+    }
+
+
+def _passages(corpus: Path | None, count: int) -> list[str]:
+    if corpus is None:
+        return made_passages(count, seed=SEED)
+    with corpus.open(encoding="utf-8") as lines:
+        read = [json.loads(line) for line in lines if line.strip()]
+    texts = list(dict.fromkeys(one if isinstance(one, str) else str(one["text"]) for one in read))
+    if len(texts) < count:
+        raise GeoError(f"{corpus} holds {len(texts)} different passages, fewer than {count}.")
+    return texts[:count]
+
+
+def _write(folder: Path, passages: Sequence[str]) -> tuple[Path, Path]:
+    import numpy as np
+
+    texts, vectors = folder / "passages.jsonl", folder / "vectors.npy"
+    texts.write_text("".join(json.dumps(p, ensure_ascii=False) + "\n" for p in passages), encoding="utf-8")
+    rows = np.random.default_rng(SEED).standard_normal((len(passages), 384)).astype(np.float32)
+    np.save(vectors, rows / np.linalg.norm(rows, axis=1, keepdims=True))
+    return texts, vectors
+
+
+def _interleaved(
+    files: tuple[Path, Path], sizes: Sequence[int], rounds: int, scratch: Path, note: Note
+) -> Figures:
+    python = peer_python((*PEERS, *_BESIDE), PEER_FOLDER, beside_product=True)
+    script = Path(__file__).with_name("peer_ingest.py")
+    runs: Figures = {"ours": {n: [] for n in sizes}, "txtai": [], "haystack": [], "versions": {}}
+    for number in range(1, rounds + 1):
+        note(f"import: round {number} of {rounds}")
+        for size in sizes:
+            runs["ours"][size].append(_child("import", *map(str, files), str(size)))
+        for peer in ("txtai", "haystack"):
+            with TemporaryDirectory(dir=scratch) as place:
+                command = [str(python), "-P", str(script), peer, *map(str, files), str(sizes[-1]), place]
+                run = _run(command, 1)
+            runs["versions"] |= run["versions"]
+            runs[peer].append(run)
+    return runs
+
+
+def _import_figures(runs: Figures, sizes: Sequence[int]) -> Figures:
+    ours = runs["ours"]
+    largest = sizes[-1]
+    figures: Figures = {
+        "docs_per_s": _spread([largest / run["seconds"] for run in ours[largest]]),
+        "docs_per_cpu_s": _spread([largest / run["cpu_seconds"] for run in ours[largest]]),
+    }
+    for peer in ("txtai", "haystack"):
+        figures[f"ratio_{peer}"] = _ratio(runs[peer], ours[largest], "seconds")
+        figures[f"cpu_ratio_{peer}"] = _ratio(runs[peer], ours[largest], "cpu_seconds")
+        figures[f"{peer}_docs_per_s"] = _spread([largest / run["seconds"] for run in runs[peer]])
+    figures["exponent"] = _exponent({n: statistics.median(r["seconds"] for r in ours[n]) for n in sizes})
+    figures["cpu_exponent"] = _exponent(
+        {n: statistics.median(r["cpu_seconds"] for r in ours[n]) for n in sizes}
+    )
+    figures["import_rss_mib"] = {n: statistics.median(r["rss_mib"] for r in ours[n]) for n in sizes}
+    return figures
+
+
+def _ratio(peer: Sequence[Figures], ours: Sequence[Figures], key: str) -> Figures:
+    return _spread([p[key] / o[key] for p, o in zip(peer, ours, strict=True)])
+
+
+def _spread(values: Sequence[float]) -> Figures:
+    return {
+        "median": round(statistics.median(values), 3),
+        "min": round(min(values), 3),
+        "max": round(max(values), 3),
+    }
+
+
+def _exponent(seconds: dict[int, float]) -> float | None:
+    """Slope of log time over log size, by least squares."""
+    if len(seconds) < 2:
+        return None
+    points = [(math.log(n), math.log(s)) for n, s in seconds.items()]
+    slope, _ = statistics.linear_regression(*zip(*points, strict=True))
+    return round(slope, 3)
+
+
+def _child(what: str, *arguments: str, threads: int = 1) -> Figures:
+    return _run([sys.executable, "-m", "retrieval.measure_ingest_child", what, *arguments], threads)
+
+
+def _run(command: Sequence[str], threads: int) -> Figures:
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": str(threads),
+        "TOKENIZERS_PARALLELISM": "false",
+        "HF_HUB_OFFLINE": "1",
+    }
+    done = subprocess.run(  # noqa: S603 - our own scripts
+        command, env=environment, capture_output=True, text=True, check=False
+    )
+    last = done.stdout.strip().rsplit("\n", 1)[-1]
+    if done.returncode or not last:
+        raise GeoError(f"{' '.join(command[-6:])} ended with {done.returncode}: {done.stderr[-2000:]}")
+    figures: Figures = json.loads(last)
+    if not figures.get("found", True):
+        raise GeoError(f"{' '.join(command[-6:])} does not find what it indexed.")
+    return figures

@@ -1,0 +1,200 @@
+"""Our side of `geo bench ingest`: `python -m retrieval.measure_ingest_child`, a fresh process per figure."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from core.settings import get_settings
+from core.types import Scope
+from core.worker import Task
+from retrieval.measure_texts import made_passages
+from retrieval.scratch import CorpusDocument, ScratchStack, scratch_stack
+
+Figures = dict[str, Any]
+_EMBEDDED = 96  # passages a round
+_PEER_BATCHES = (8, 16, 32)  # of sentence-transformers; its best counts
+
+
+def _read(path: str, count: int) -> list[str]:
+    with Path(path).open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines][:count]
+
+
+# -- import ------------------------------------------------------------------------------------
+
+
+def measure_import(passages: str, vectors: str, count: str) -> Figures:
+    """Give passages and vectors to the bulk door; stop the clock when both routes serve them."""
+    from retrieval.bulk import BulkDocument, import_documents
+    from retrieval.tiers import get_reader
+    from retrieval.writer import VectorSpace
+
+    texts, rows = _read(passages, int(count)), np.load(vectors)[: int(count)]
+    documents = [BulkDocument(f"passage {n}", (t,), rows[n : n + 1]) for n, t in enumerate(texts)]
+    space = VectorSpace(get_settings().packs.encoder, rows.shape[1])
+    with scratch_stack() as stack:
+        warm = [BulkDocument(f"warm {n}", (f"{t} warm",), rows[n : n + 1]) for n, t in enumerate(texts[:50])]
+        import_documents(stack.db, stack.scope, stack.collection_id, warm, space)
+        process = psutil.Process()
+        cpu, wall = time.process_time(), time.perf_counter()
+        import_documents(stack.db, stack.scope, stack.collection_id, documents, space)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        rss = process.memory_info().rss
+        found = _finds(get_reader(), stack.scope, texts[len(texts) // 2], rows[len(texts) // 2])
+    return {"seconds": wall, "cpu_seconds": cpu, "rss_mib": round(rss / 2**20, 1), "found": found}
+
+
+def _finds(reader: Any, scope: Scope, text: str, vector: Any) -> bool:
+    """The same passage comes first by its words and by its vector."""
+    index = reader.snapshot()
+    by_words = index.lexical.search(text, 1, scope)
+    by_vector = index.hot.search(vector, 1, scope)
+    return bool(by_words) and bool(by_vector) and by_words[0][0] == by_vector[0][0]
+
+
+# -- embed -------------------------------------------------------------------------------------
+
+
+def measure_embed(passages: str, rounds: str) -> Figures:
+    """The process's encoder against sentence-transformers in float32, each with its own batching."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    from core.packs import pack_path
+    from ingest.encode import get_encoder
+
+    texts = _read(passages, _EMBEDDED)
+    torch.set_num_threads(2)
+    encoder = get_encoder()
+    peer = SentenceTransformer(
+        str(pack_path(get_settings().packs.encoder)), device="cpu", model_kwargs={"dtype": torch.float32}
+    )
+
+    def theirs(batch: int) -> Any:
+        return peer.encode(texts, batch_size=batch, prompt_name="document", normalize_embeddings=True)
+
+    exact, ours = theirs(32), encoder.encode_passages(texts)
+    cosines = (exact * ours).sum(axis=1)
+    walls: dict[str, list[float]] = {}
+    cpus: dict[str, list[float]] = {}
+    sides: dict[str, Callable[[], Any]] = {"ours": lambda: encoder.encode_passages(texts)}
+    for size in _PEER_BATCHES:
+        sides[f"batch {size}"] = lambda size=size: theirs(size)
+    for _ in range(int(rounds)):
+        for name, side in sides.items():
+            cpu, wall = time.process_time(), time.perf_counter()
+            side()
+            walls.setdefault(name, []).append(time.perf_counter() - wall)
+            cpus.setdefault(name, []).append(time.process_time() - cpu)
+    lengths = encoder.count_tokens(texts)
+    return {
+        "ratio_fp32": _best_ratio(walls), "cpu_ratio_fp32": _best_ratio(cpus),
+        "passages_per_s": round(len(texts) / statistics.median(walls["ours"]), 1),
+        "drift": round(1 - float(cosines.min()), 6), "mean_drift": round(1 - float(cosines.mean()), 6),
+        "query_ms": _query_ms(encoder),
+        "tokens": {"mean": round(statistics.mean(lengths)), "max": max(lengths)},
+        "runtime": type(encoder.network).__name__, "threads": 2,
+    }  # fmt: skip
+
+
+def _best_ratio(seconds: dict[str, list[float]]) -> Figures:
+    """The peer's best batch size against ours, round by round."""
+    peers = {name: times for name, times in seconds.items() if name != "ours"}
+    best = min(peers, key=lambda name: statistics.median(peers[name]))
+    ratios = [theirs / ours for theirs, ours in zip(peers[best], seconds["ours"], strict=True)]
+    return {
+        "median": round(statistics.median(ratios), 2), "min": round(min(ratios), 2),
+        "max": round(max(ratios), 2), "peer": best,
+    }  # fmt: skip
+
+
+def _query_ms(encoder: Any) -> float:
+    questions = [f"When does ferry number {n} leave?" for n in range(30)]
+    laps: list[float] = []
+    for question in questions:
+        begun = time.perf_counter()
+        encoder.encode_query(question)
+        laps.append(1000 * (time.perf_counter() - begun))
+    return round(statistics.median(laps[5:]), 2)
+
+
+# -- the whole line ----------------------------------------------------------------------------
+
+
+def measure_line(passages: str, count: str) -> Figures:
+    """Documents of ten passages through every stage: documents per second and each stage's processor time."""
+    texts = _read(passages, 10 * int(count))
+    documents = [
+        CorpusDocument(f"d{n}", f"report {n}", "\n\n".join(texts[10 * n : 10 * n + 10]))
+        for n in range(min(int(count), len(texts) // 10))
+    ]
+    warm = [CorpusDocument("w", "warm", "\n\n".join(made_passages(4, seed=1)))]
+    with scratch_stack() as stack:
+        stack.ingest(warm)
+        begun = time.perf_counter()
+        seconds = {"upload": _cpu(lambda: stack.upload(documents))}
+        seconds["parse"] = _cpu(lambda: stack.run_jobs([Task.NORMALIZE]))
+        seconds["mentions"] = _cpu(lambda: stack.run_jobs([Task.DISAMBIGUATE]))
+        seconds["encode"] = _cpu(lambda: _encode(stack))
+        seconds["publish"] = _cpu(lambda: stack.run_jobs([Task.INDEX]))
+        wall = time.perf_counter() - begun
+        growth = _parser_growth(stack)
+    total = sum(seconds.values())
+    return {
+        "rss_growth": growth,
+        "line": {
+            "documents": len(documents), "passages": 10 * len(documents),
+            "docs_per_s": round(len(documents) / wall, 2), "docs_per_cpu_s": round(len(documents) / total, 2),
+        },
+        "stage_cpu_share": {stage: round(s / total, 3) for stage, s in seconds.items()},
+    }  # fmt: skip
+
+
+def _cpu(work: Callable[[], object]) -> float:
+    """Processor seconds of this process and its parser."""
+    begun = _used()
+    work()
+    return _used() - begun
+
+
+def _used() -> float:
+    own = psutil.Process()
+    return sum(
+        times.user + times.system for times in (p.cpu_times() for p in (own, *own.children(recursive=True)))
+    )
+
+
+def _encode(stack: ScratchStack) -> None:
+    from ingest.encode import encode_passages, encoder_name
+    from retrieval.embed import embed_missing
+
+    embed_missing(stack.db, sorted(stack.passages()), encoder_name(), encode_passages)
+
+
+def _parser_growth(stack: ScratchStack) -> float:
+    """How much larger the parser's process is after 300 more documents, as a share."""
+    from ingest.sandbox import parse_in_sandbox
+
+    place = stack.folder / "report.md"
+    place.write_text("# Report\n\n" + "\n\n".join(made_passages(60, seed=2)), encoding="utf-8")
+    sizes: list[int] = []
+    for number in range(400):
+        parse_in_sandbox(place, "report.md", "")
+        if number in (99, 399):
+            children = psutil.Process().children(recursive=True)
+            sizes.append(max(p.memory_info().rss for p in children if "sandbox" in " ".join(p.cmdline())))
+    return round(sizes[1] / sizes[0] - 1, 4)
+
+
+if __name__ == "__main__":
+    measures = {"import": measure_import, "embed": measure_embed, "line": measure_line}
+    print(json.dumps(measures[sys.argv[1]](*sys.argv[2:])))  # noqa: T201 - read by `measure_ingest`
