@@ -61,6 +61,8 @@ def tokens(text: str) -> list[str]:
 @lru_cache(maxsize=50_000)  # words repeat: nine of ten come from here, about 8 MB when full
 def _run_tokens(run: str) -> tuple[str, ...]:
     """Tokens of a word or a code."""
+    if run.isascii() and run.isalnum():
+        return (_singular(run)[:_MAX_TOKEN_CHARS],)
     parts = _PARTS.split(run)
     found = [run] if len(parts) > 1 else []
     for part in parts:

@@ -74,10 +74,14 @@ def append_log(session: Session, op: str, document_id: str, version: int, passag
 
 def log_after(session: Session, seq: int, *, limit: int = 1000) -> list[LogEntry]:
     """Entries above `seq`, in order."""
-    rows = session.scalars(
-        select(IndexLogRow).where(IndexLogRow.seq > seq).order_by(IndexLogRow.seq).limit(limit)
+    i = IndexLogRow
+    rows = session.execute(
+        select(i.seq, i.op, i.document_id, i.version, i.passage_ids)
+        .where(i.seq > seq)
+        .order_by(i.seq)
+        .limit(limit)
     )
-    return [LogEntry(r.seq, r.op, r.document_id, r.version, tuple(r.passage_ids)) for r in rows]
+    return [LogEntry(seq, op, document, version, tuple(ids)) for seq, op, document, version, ids in rows]
 
 
 def last_seq(session: Session) -> int:

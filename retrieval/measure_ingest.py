@@ -31,6 +31,7 @@ _BESIDE = (
 PEER_FOLDER = Path(".venv-peers-index")
 LIMIT = {"ratio_txtai": 1.0, "ratio_haystack": 5.0, "exponent": 1.05, "rss_growth": 0.1, "ratio_fp32": 2.5,
          "drift": 0.01}  # fmt: skip
+_EMBEDDED = 48  # passages of up to 50 words: 20 to 250 tokens
 Note = Callable[[str], None]
 Figures = dict[str, Any]
 
@@ -55,7 +56,11 @@ def bench_ingest(
         files = _write(Path(scratch), passages)
         runs = _interleaved(files, sorted(sizes), rounds, Path(scratch), note)
         note("embed")
-        embed = _child("embed", str(files[0]), str(rounds), threads=2)
+        short = Path(scratch) / "embed.jsonl"
+        _write_texts(
+            short, passages if corpus else made_passages(_EMBEDDED, seed=SEED, shortest=4, longest=50)
+        )
+        embed = _child("embed", str(short), str(rounds), threads=2)
         walk = {}
         if line:
             note("line")
@@ -95,10 +100,14 @@ def _write(folder: Path, passages: Sequence[str]) -> tuple[Path, Path]:
     import numpy as np
 
     texts, vectors = folder / "passages.jsonl", folder / "vectors.npy"
-    texts.write_text("".join(json.dumps(p, ensure_ascii=False) + "\n" for p in passages), encoding="utf-8")
+    _write_texts(texts, passages)
     rows = np.random.default_rng(SEED).standard_normal((len(passages), 384)).astype(np.float32)
     np.save(vectors, rows / np.linalg.norm(rows, axis=1, keepdims=True))
     return texts, vectors
+
+
+def _write_texts(path: Path, passages: Sequence[str]) -> None:
+    path.write_text("".join(json.dumps(p, ensure_ascii=False) + "\n" for p in passages), encoding="utf-8")
 
 
 def _interleaved(
@@ -170,6 +179,7 @@ def _run(command: Sequence[str], threads: int) -> Figures:
         "OMP_NUM_THREADS": str(threads),
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_OFFLINE": "1",
+        "OMP_WAIT_POLICY": "PASSIVE",  # as the workers have it: spinning threads count as work
     }
     done = subprocess.run(  # noqa: S603 - our own scripts
         command, env=environment, capture_output=True, text=True, check=False

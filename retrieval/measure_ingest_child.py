@@ -6,7 +6,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from retrieval.measure_texts import made_passages
 from retrieval.scratch import CorpusDocument, ScratchStack, scratch_stack
 
 Figures = dict[str, Any]
-_EMBEDDED = 96  # passages a round
+_EMBEDDED = 48  # passages a round
 _PEER_BATCHES = (8, 16, 32)  # of sentence-transformers; its best counts
 
 
@@ -82,39 +82,43 @@ def measure_embed(passages: str, rounds: str) -> Figures:
     def theirs(batch: int) -> Any:
         return peer.encode(texts, batch_size=batch, prompt_name="document", normalize_embeddings=True)
 
-    exact, ours = theirs(32), encoder.encode_passages(texts)
+    exact, ours = theirs(_PEER_BATCHES[0]), encoder.encode_passages(texts)
     cosines = (exact * ours).sum(axis=1)
-    walls: dict[str, list[float]] = {}
-    cpus: dict[str, list[float]] = {}
-    sides: dict[str, Callable[[], Any]] = {"ours": lambda: encoder.encode_passages(texts)}
-    for size in _PEER_BATCHES:
-        sides[f"batch {size}"] = lambda size=size: theirs(size)
-    for _ in range(int(rounds)):
-        for name, side in sides.items():
-            cpu, wall = time.process_time(), time.perf_counter()
-            side()
-            walls.setdefault(name, []).append(time.perf_counter() - wall)
-            cpus.setdefault(name, []).append(time.process_time() - cpu)
+    best = min(_PEER_BATCHES, key=lambda size: _clocks(lambda: theirs(size))["cpu"])
+    rounds_of = [
+        (_clocks(lambda: theirs(best)), _clocks(lambda: encoder.encode_passages(texts)))
+        for _ in range(int(rounds))
+    ]
     lengths = encoder.count_tokens(texts)
     return {
-        "ratio_fp32": _best_ratio(walls), "cpu_ratio_fp32": _best_ratio(cpus),
-        "passages_per_s": round(len(texts) / statistics.median(walls["ours"]), 1),
-        "drift": round(1 - float(cosines.min()), 6), "mean_drift": round(1 - float(cosines.mean()), 6),
+        "ratio_fp32": _ratios(rounds_of, "wall"),
+        "cpu_ratio_fp32": _ratios(rounds_of, "cpu"),
+        "peer_batch": best,
+        "passages_per_s": round(len(texts) / statistics.median(own["wall"] for _, own in rounds_of), 1),
+        "passages_per_cpu_s": round(len(texts) / statistics.median(own["cpu"] for _, own in rounds_of), 1),
+        "drift": round(1 - float(cosines.min()), 6),
+        "mean_drift": round(1 - float(cosines.mean()), 6),
         "query_ms": _query_ms(encoder),
         "tokens": {"mean": round(statistics.mean(lengths)), "max": max(lengths)},
-        "runtime": type(encoder.network).__name__, "threads": 2,
-    }  # fmt: skip
+        "runtime": type(encoder.network).__name__,
+        "threads": 2,
+    }
 
 
-def _best_ratio(seconds: dict[str, list[float]]) -> Figures:
-    """The peer's best batch size against ours, round by round."""
-    peers = {name: times for name, times in seconds.items() if name != "ours"}
-    best = min(peers, key=lambda name: statistics.median(peers[name]))
-    ratios = [theirs / ours for theirs, ours in zip(peers[best], seconds["ours"], strict=True)]
+def _clocks(work: Callable[[], object]) -> dict[str, float]:
+    cpu, wall = time.process_time(), time.perf_counter()
+    work()
+    return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+
+
+def _ratios(rounds_of: Sequence[tuple[dict[str, float], dict[str, float]]], clock: str) -> Figures:
+    """The peer's time over ours, round by round."""
+    ratios = [theirs[clock] / own[clock] for theirs, own in rounds_of]
     return {
-        "median": round(statistics.median(ratios), 2), "min": round(min(ratios), 2),
-        "max": round(max(ratios), 2), "peer": best,
-    }  # fmt: skip
+        "median": round(statistics.median(ratios), 2),
+        "min": round(min(ratios), 2),
+        "max": round(max(ratios), 2),
+    }
 
 
 def _query_ms(encoder: Any) -> float:
