@@ -10,7 +10,7 @@ import regex
 from core.errors import DocumentRejected
 from ingest.parse.charset import decode
 from ingest.parse.html_blocks import blocks_of
-from ingest.parse.html_furniture import drop_furniture, drop_menus
+from ingest.parse.html_furniture import drop_furniture, drop_menus, is_thread, show_comments
 from ingest.parse.html_hidden import sheets_of, take_out_hidden
 from ingest.parse.html_inline import write_out_inline
 from ingest.parse.html_main import headline_of, main_nodes
@@ -43,6 +43,8 @@ def parse_html(content: bytes, options: ParseOptions, media_type: str = HTML) ->
     hidden = _prepare(root, options.keep_hidden)
     if not any(text.strip() for text in body_of(root).itertext()):
         raise _without_text(hidden)
+    if is_thread(decoded.text):
+        show_comments(root)
     headline = headline_of(root, facts.title)
     byline = byline_of(body_of(root))
     blocks, is_found = _main_blocks(root)

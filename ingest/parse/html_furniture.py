@@ -23,11 +23,11 @@ _STRONG = (
     r"|subscription|signup|login|popup|modal|overlay|pagination|pager|paging|tag-?list|tag-?cloud|post-tags|author-?box"
     r"|author-?bio|about-?author|editsection|jump-link|catlinks|printfooter|noprint|sr-only|screen-reader-text"
     r"|visually-?hidden|skip|skip-?link|copyright|popular|trending|most-?read|more-?links|read-?more"
-    r"|search-?(?:box|form|bar)|hot-?list|guess-?like|paywall|teasers?|prev-?next"
+    r"|search-?(?:box|form|bar)|hot-?list|guess-?like|attribution|credits?|paywall|teasers?|prev-?next"
 )
 # Names that mean it only around links or labels: books call a boxed note a sidebar.
 _WEAK = (
-    r"side-?bar|widgets?|toc|table-of-contents|tools?|toolbar|tags?|rating|print|legal|header|byline|meta|author"
+    r"side-?bar|widgets?|toc|table-of-contents|tools?|toolbar|tags?|rating|print|legal|rights|header|byline|meta|author"
     r"|aside|jump|info|extra|bottom|top|links?|hot|rank(?:ing)?|buttons?"
 )
 _STRONG_NAME = regex.compile(rf"(?:^|[\s_-])(?:{_STRONG})(?:$|[\s_-])")
@@ -144,6 +144,18 @@ def drop_furniture(root: Any) -> None:
     for element in root.xpath("//*[@aria-hidden='true']"):
         if sum(map(len, element.itertext())) <= _MAX_DECORATION:
             drop(element)
+
+
+def is_thread(source: str) -> bool:
+    """Whether the page says that it is a discussion (schema.org): then comments are its content."""
+    return any(kind in source for kind in ("DiscussionForumPosting", "QAPage"))
+
+
+def show_comments(root: Any) -> None:
+    """Take away the names by which comments are told from content. Changes `root`."""
+    for element in root.xpath("//*[contains(@class, 'omment') or contains(@id, 'omment')]"):
+        element.attrib.pop("class", None)
+        element.attrib.pop("id", None)
 
 
 def drop_menus(page: PageText) -> None:

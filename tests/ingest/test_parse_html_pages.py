@@ -37,6 +37,21 @@ def test_dates_author_and_language_are_read():
     assert pages["news_zh"].title == "城东跨河大桥今日合龙"
 
 
+@pytest.mark.parametrize("kind", ["BlogPosting", "DiscussionForumPosting"])
+def test_comments_are_content_only_where_the_page_is_a_discussion(kind: str):
+    replies = "".join(
+        f'<div class="comment" id="comment-{n}"><p>Reply {n}: mine lost a third in frost.</p></div>'
+        for n in range(4)
+    )
+    page = f"""<html><head><script type="application/ld+json">{{"@type": "{kind}"}}</script></head><body>
+    <article><h1>Range in winter</h1><p>My new bicycle goes seventy kilometres in summer and half of that now
+    that it freezes. Is the battery broken, or is that how it should be?</p></article>
+    <div id="comments">{replies}</div></body></html>"""
+    text = read(page.encode(), "page.html").text
+    assert "half of that now that it freezes" in text
+    assert ("Reply 3" in text) == (kind == "DiscussionForumPosting")
+
+
 def test_a_shop_page_loses_its_menus_and_keeps_its_table(shared_data: Path):
     page = shared_data / "cases" / "D16" / "page_chrome.html"
     document = read(page.read_bytes(), page.name)
