@@ -12,12 +12,31 @@ from ingest.parse.ooxml import local
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _DELETED = frozenset({"del", "moveFrom", "annotation", "annotation-xml"})
 _SIMPLE = regex.compile(r"[+-]?\d+(?:[.,]\d+)?|\p{L}\p{M}*|\p{S}|∞")
+_RELATIONS = "=<>≤≥≠≈→±∓∈⊂∪∩⇒"
 _ACCENT_BAR = "\u0305"
 
 
 def linear(element: Any) -> str:
     """Text of an `m:oMath`, an `m:oMathPara` or a MathML `math` element, on one line."""
-    return " ".join(_text(element).split())
+    return _spaced(" ".join(_text(element).split()))
+
+
+def _spaced(text: str) -> str:
+    """Spaces around relations, as they are set in print; not inside of sub- and superscripts."""
+    out: list[str] = []
+    tight: list[bool] = []
+    for at, char in enumerate(text):
+        before = text[at - 1] if at else ""
+        if char == "(":
+            tight.append(before in ("_", "^") or bool(tight and tight[-1]))
+        elif char == ")" and tight:
+            tight.pop()
+        relation = char in _RELATIONS and (before.isalnum() or before in ")]}") and before
+        if relation and not (tight and tight[-1]):
+            out.append(f" {char} ")
+        else:
+            out.append(char)
+    return " ".join("".join(out).split())
 
 
 def _text(element: Any) -> str:
@@ -33,7 +52,7 @@ def _text(element: Any) -> str:
 
 def _token(element: Any, word: str) -> str:
     text = "".join(element.itertext())
-    return f" {text.strip()} " if word == "mo" and text.strip() in "=<>≤≥≠≈→±∓∈⊂∪∩⇒" else text
+    return f" {text.strip()} " if word == "mo" and text.strip() in tuple(_RELATIONS) else text
 
 
 def _joined(children: Iterable[Any], glue: str = "") -> str:

@@ -14,6 +14,7 @@ from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, Parse
 from ingest.parse.odf import (
     DRAW,
     OFFICE,
+    STYLE,
     TABLE,
     TEXT,
     XLINK,
@@ -42,7 +43,12 @@ def parse_odt(content: bytes, options: ParseOptions, media_type: str = ODT) -> P
     """
     package = OdfPackage(content, options.limits, "ODT file")
     root = package.required("content.xml")
-    styles = OdfStyles(package.optional("styles.xml"), root)
+    named = package.optional("styles.xml")
+    styles = OdfStyles(named, root)
+    furniture = () if named is None else named.iter(STYLE + "header", STYLE + "footer")
+    package.findings.count(
+        "headers_footers_left_out", sum(bool("".join(f.itertext()).strip()) for f in furniture)
+    )
     reader = TextReader(package, styles, keep_hidden=options.keep_hidden)
     body = _Body(package, styles, reader, keep_hidden=options.keep_hidden)
     text = next(root.iter(OFFICE + "text"), None)

@@ -226,7 +226,7 @@ def test_comments_stand_apart_with_the_words_they_are_about():
             "<m:r><m:t>x=</m:t></m:r><m:f><m:num><m:r><m:t>-b±</m:t></m:r><m:rad><m:deg/><m:e><m:sSup><m:e><m:r>"
             "<m:t>b</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r></m:sup></m:sSup><m:r><m:t>-4ac</m:t></m:r></m:e>"
             "</m:rad></m:num><m:den><m:r><m:t>2a</m:t></m:r></m:den></m:f>",
-            "x=(-b±√(b^2-4ac))/(2a)",
+            "x = (-b ± √(b^2-4ac))/(2a)",
         ),
         (
             "<m:nary><m:naryPr><m:chr m:val='∑'/></m:naryPr><m:sub><m:r><m:t>i=1</m:t></m:r></m:sub><m:sup><m:r>"

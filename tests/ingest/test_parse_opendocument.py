@@ -272,3 +272,10 @@ def test_headings_and_table_rows_take_places():
         (BlockKind.PARAGRAPH, 1),
         (BlockKind.PARAGRAPH, 2),
     ]
+
+
+def test_headers_and_footers_are_counted_and_left_out():
+    header = f"<style:master-page><style:header>{p('Letterhead')}</style:header></style:master-page>"
+    document = parsed(odt(p("Text."), header))
+    assert lines(document) == ["Text."]
+    assert codes(document) == ["headers_footers_left_out"]
