@@ -24,7 +24,7 @@ from ingest.parse.model import OcrMode
 # What turns bytes into text and passages; a change in any of them may change the outcome.
 _DECIDES = ("clean", "lang", "normalize", "offset_map", "sentences", "split", "tokens")
 _LIBRARIES = (
-    "charset-normalizer", "lxml", "markdown-it-py", "mdit-py-plugins", "pypdfium2", "rapidocr", "trafilatura",
+    "lxml", "markdown-it-py", "mdit-py-plugins", "pypdfium2", "rapidocr", "trafilatura",
 )  # fmt: skip
 
 
