@@ -65,7 +65,7 @@ def parse_pdf(content: bytes, options: ParseOptions, media_type: str = PDF) -> P
         blocks=blocks,
         title=title_of(info),
         pages=count,
-        warnings=(*recogniser.warnings(), *_warnings(pages, lost, recogniser, mended)),
+        warnings=(*recogniser.warnings(), *_warnings(pages, lost, recogniser, mended, options)),
         partial=bool(lost) or mended or recogniser.partial,
         properties=properties(info),
     )
@@ -152,7 +152,7 @@ def _require_text(pages: list[PageText], options: ParseOptions, recogniser: Reco
 
 
 def _warnings(
-    pages: list[PageText], lost: list[int], recogniser: Recogniser, mended: bool
+    pages: list[PageText], lost: list[int], recogniser: Recogniser, mended: bool, options: ParseOptions
 ) -> list[ParseWarning]:
     found: list[ParseWarning] = []
     if mended:
@@ -163,7 +163,9 @@ def _warnings(
     told = set(recogniser.skipped)
     bare = tuple(p.number for p in pages if p.chars + p.unmapped == 0 and p.number not in told)
     if bare:
-        found.append(ParseWarning("pages_without_text", "These pages hold no text.", bare))
+        reason = why_not(options)
+        detail = f"These pages hold no text. {reason}" if reason else "These pages hold no text."
+        found.append(ParseWarning("pages_without_text", detail, bare))
     if lost:
         found.append(
             ParseWarning("pages_unreadable", "These pages are damaged and were skipped.", tuple(lost))

@@ -145,3 +145,13 @@ def delta(number: int, text: str) -> list[Any]:
 )
 def test_answer_follows_its_events(page: Page, events: list[Any], shown: list[Any]) -> None:
     assert run(page, "answer-state", SHOWN, events) == shown
+
+
+def test_pages_of_a_remark_are_told_as_ranges(page: Page) -> None:
+    told = run(page, "remarks", "return a.map(m.ranges);", [[1], [1, 2, 3, 7], [2, 4, 6, 8, 10, 12, 14], []])
+    assert told == ["1", "1–3, 7", "2, 4, 6, 8, 10, 12, …", ""]
+    words = run(
+        page, "remarks", "return m.remarkWords(a);", {"code": "ocr_used", "detail": "x", "pages": [3]}
+    )
+    assert words.endswith("Pages 3.")
+    assert run(page, "remarks", "return m.remarkWords(a);", {"code": "new", "detail": "Plain."}) == "Plain."

@@ -4,6 +4,7 @@ import { call } from "../client.js";
 import { foreign, h, poll, replace } from "../dom.js";
 import { ago, bytes, moment, percent } from "../format.js";
 import { t } from "../i18n.js";
+import { remarkWords } from "../remarks.js";
 import { collection, session } from "../session.js";
 import { advice, badge, button, confirm, field, guarded, mediaName, meter, notice, problem, select, spinner } from "../ui.js";
 import { openReader } from "./reader.js";
@@ -242,8 +243,7 @@ function failure({ error, status, version, live_version: live }) {
 
 function remarks({ id, warnings }) {
   if (!warnings?.length) return null;
-  const words = (w) => (typeof w === "string" ? w : (w.detail ?? w.message ?? JSON.stringify(w)));
-  return h("details", { "data-keep": `remarks-${id}` }, h("summary", { class: "small" }, t("documents.warnings", { n: warnings.length })), h("ul", { class: "small" }, warnings.map((w) => h("li", {}, foreign(words(w))))));
+  return h("details", { "data-keep": `remarks-${id}` }, h("summary", { class: "small" }, t("documents.warnings", { n: warnings.length })), h("ul", { class: "small" }, warnings.map((w) => h("li", {}, foreign(remarkWords(w))))));
 }
 
 async function reprocess(id, refresh) {
