@@ -24,7 +24,8 @@ from ingest.parse.model import OcrMode
 # What turns bytes into text and passages; a change in any of them may change the outcome.
 _DECIDES = ("clean", "lang", "normalize", "offset_map", "sentences", "split", "tokens")
 _LIBRARIES = (
-    "lxml", "markdown-it-py", "mdit-py-plugins", "pypdfium2", "rapidocr", "trafilatura",
+    "lxml", "markdown-it-py", "mdit-py-plugins", "onnxruntime", "opencv-python-headless", "pypdfium2",
+    "rapidocr", "regex", "tokenizers", "trafilatura",
 )  # fmt: skip
 
 
