@@ -23,6 +23,7 @@ _SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _LEADERS = re.compile(
     r"(?:\.\s?){4,}\s*(?:\d{1,4}|[ivxlc]{1,6})?$|(?:[·…‥]\s?){3,}\s*(?:\d{1,4}|[ivxlc]{1,6})?$"
 )
+_CONTENTS_ENDS = frozenset("0123456789ivxlcIVXLC.·…‥")
 _NOTE_SIZE = 0.95  # of the body
 _LOOK_AHEAD = 8  # groups that may float between two halves of a paragraph
 
@@ -78,9 +79,9 @@ def is_caption(text: str) -> bool:
 
 def is_contents(text: str) -> bool:
     """Whether a line is an entry of a table of contents: dots that lead to a page number."""
-    return (". ." in text or ".." in text or "··" in text or "……" in text) and _LEADERS.search(
-        text
-    ) is not None
+    if text[-1] not in _CONTENTS_ENDS or not any(dots in text for dots in (". .", "..", "··", "……")):
+        return False
+    return _LEADERS.search(text) is not None
 
 
 def is_table(group: Group) -> bool:

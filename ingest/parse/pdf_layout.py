@@ -64,7 +64,9 @@ class Line:
     @property
     def box(self) -> Box:
         """Its place on the page as shown."""
-        return shown_box(self, self.region)
+        if self.region.turn:
+            return shown_box(self, self.region)
+        return Box(self.x0, self.top, self.x1, self.bottom)
 
 
 def shown_box(place: Line | Piece, region: Region) -> Box:
