@@ -69,6 +69,8 @@ def _grids(rules: Sequence[Rule]) -> list[_Grid]:
                 break
             mine = grown
         free -= set(np.flatnonzero(mine).tolist())
+        if not across.any():
+            continue  # a bar in the margin
         grid = _Grid(v[mine], h[across])
         if len(grid.xs) >= 3 and len(grid.ys) >= 3:
             found.append(grid)

@@ -180,6 +180,18 @@ def test_cells_close_to_a_border_are_not_joined_over_it():
     assert [row.text for row in rows(read(made(page)))] == ["Quantity | Unit", "1234567 | litres"]
 
 
+def test_a_bar_in_the_margin_is_no_table():
+    def page(canvas):
+        canvas.line(40, HEIGHT - 80, 40, HEIGHT - 200)
+        for y in (300, 320, 340, 360):
+            canvas.line(60, HEIGHT - y, 300, HEIGHT - y)
+        put(canvas, column(60, prose("a", 12, 9)))
+
+    document = read(made(page))
+    assert rows(document) == []
+    assert "a12 " in text_of(document)
+
+
 def test_merged_cells_repeat_down_and_stay_empty_across():
     def page(canvas):
         for y in (80, 100, 140):
