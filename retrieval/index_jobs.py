@@ -27,6 +27,7 @@ from core.errors import DocumentRejected, LeaseLost, PermanentError, TransientEr
 from core.jobs import JobRun, claim, settle, waiting_jobs
 from core.retry import classify
 from core.worker import Task
+from ingest.clean import visible
 from ingest.split import encoder_text
 from retrieval import index_repository as repository
 from retrieval.embed import Encode, reuse_vectors, to_bytes
@@ -193,10 +194,11 @@ class IndexJobs:
     def _encode_parts(self, parts: Sequence[tuple[OpenJob, list[int]]]) -> None:
         model = self._space.model
         with self._db.read() as session:
-            texts = repository.passages_without_vector(session, [i for _, ids in parts for i in ids], model)
+            wanted = repository.passages_without_vector(session, [i for _, ids in parts for i in ids], model)
+        texts = [p for p in wanted if visible(p.text)]  # a blank has no direction
         vectors = self._encode([encoder_text(p.heading_path, p.text) for p in texts]) if texts else []
         stored = [(p.id, to_bytes(v)) for p, v in zip(texts, vectors, strict=True) if np.isfinite(v).all()]
-        failed = {p.id for p in texts} - {i for i, _ in stored}
+        failed = {p.id for p in wanted} - {i for i, _ in stored}
         lost: list[tuple[OpenJob, LeaseLost]] = []
         with self._db.write() as session:
             repository.store_vectors(session, model, stored)

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import psutil
+from sqlalchemy import select
 
+from core.models import PassageRow
 from core.settings import get_settings
 from core.types import Scope
 from core.worker import Task
@@ -49,7 +51,7 @@ def measure_import(passages: str, vectors: str, count: str) -> Figures:
         import_documents(stack.db, stack.scope, stack.collection_id, documents, space)
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         rss = process.memory_info().rss
-        found = _finds(get_reader(), stack.scope, texts[len(texts) // 2], rows[len(texts) // 2])
+        found = _finds(get_reader(), stack.scope, texts[-1], rows[-1])
     return {"seconds": wall, "cpu_seconds": cpu, "rss_mib": round(rss / 2**20, 1), "found": found}
 
 
@@ -181,7 +183,9 @@ def _encode(stack: ScratchStack) -> None:
     from ingest.encode import encode_passages, encoder_name
     from retrieval.embed import embed_missing
 
-    embed_missing(stack.db, sorted(stack.passages()), encoder_name(), encode_passages)
+    with stack.db.read() as session:
+        ids = list(session.scalars(select(PassageRow.id)))
+    embed_missing(stack.db, ids, encoder_name(), encode_passages)
 
 
 def _parser_growth(stack: ScratchStack) -> float:

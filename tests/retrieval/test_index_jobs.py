@@ -193,6 +193,23 @@ def test_a_document_that_cannot_be_encoded_fails_alone(
         assert "no usable vector for any of 2" in str(session.get_one(DocumentRow, "d3").error_detail)
 
 
+def test_a_blank_passage_never_reaches_the_encoder(sqlite_database: Database) -> None:
+    first = put(sqlite_database, "d1", ["gate one", "\u3000\u200b \n", "gate two"])
+    seen: list[str] = []
+
+    def encode(texts):
+        seen.extend(texts)
+        return vectors_of(texts)
+
+    jobs_on(sqlite_database, encode).run(first)
+    assert seen == ["gate one", "gate two"]
+    assert states(sqlite_database) == {"d1": ("ready", "done")}
+    with sqlite_database.read() as session:
+        (warning,) = session.get_one(DocumentVersionRow, ("d1", 1)).warnings
+    assert warning["code"] == "passages_without_vector"
+    assert len(warning["passage_ids"]) == 1
+
+
 def test_a_job_whose_lease_was_lost_changes_nothing_and_stops_no_other(
     database: Database, settings: Settings
 ) -> None:
