@@ -57,6 +57,18 @@ def outcome_of(sandbox: ParseSandbox, file: Path, name: str, options: ParseOptio
     return "partial" if document.partial else "read"
 
 
+def test_seeds_are_valid_files(tmp_path: Path) -> None:
+    sandbox = ParseSandbox(SETTINGS)
+    try:
+        for name, content in seeds().items():
+            if name.endswith((".png", ".jpg")):
+                continue
+            (tmp_path / "f").write_bytes(content)
+            assert outcome_of(sandbox, tmp_path / "f", name, OPTIONS) == "read", name
+    finally:
+        sandbox.close()
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_damaged_files_never_hang_crash_or_raise(tmp_path: Path) -> None:
