@@ -17,6 +17,8 @@ from ingest.parse.pdf_words import PageText, Piece
 _CELL_GAP = 1.6  # in font sizes: pieces of one row further apart are table cells
 _JOINED_GAP = 0.15  # in font sizes: pieces of one row closer than this are one word
 _DROP_CAP = 1.8  # in body sizes: an initial that stands over several lines
+_MIN_COUNTED = 15  # numbers in a margin that count all lines of a page; fewer may be a list
+_MIN_COUNTED_FIFTHS = 4
 _MAX_DEPTH = 8
 
 _x0 = attrgetter("x0")
@@ -81,8 +83,9 @@ def shown_box(place: Line | Piece, region: Region) -> Box:
 
 def lines_of_page(page: PageText) -> list[Line]:
     """Lines of a page in reading order; text in other directions follows the rest."""
-    pieces = with_tables(page.pieces, page.rules) if page.turn == 0 else page.pieces
-    reader = _Reader(page, page.turn, has_tables=pieces is not page.pieces)
+    plain = _without_line_numbers(page.pieces)
+    pieces = with_tables(plain, page.rules) if page.turn == 0 else plain
+    reader = _Reader(page, page.turn, has_tables=pieces is not plain)
     reader.read(rows_of(_settled(pieces)), 0)
     lines = reader.lines
     for other in page.others:
@@ -192,6 +195,28 @@ def rows_of(pieces: Sequence[Piece]) -> list[list[Piece]]:
         if len(row) > 1:
             row.sort(key=_x0)
     return rows
+
+
+def _without_line_numbers(pieces: list[Piece]) -> list[Piece]:
+    """The pieces of a page without numbers that count its lines, each or every fifth, in the left margin."""
+    numbers = [p for p in pieces if len(p.text) <= 3 and p.text.isdecimal()]
+    if len(numbers) < _MIN_COUNTED_FIFTHS:
+        return pieces
+    counted = set(map(id, numbers))
+    lines = [p for p in pieces if id(p) not in counted]
+    if len(lines) < len(numbers):
+        return pieces
+    edge = sorted(p.x0 for p in lines)[len(lines) // 20]
+    wide = max(p.x1 for p in lines) - edge
+    if sum(p.x1 - p.x0 > 0.5 * wide for p in lines) < 0.7 * len(lines):
+        return pieces  # rows of a table may be numbered too, but running text is wide
+    margin = sorted((p for p in numbers if p.x1 < edge), key=lambda p: p.top)
+    steps = Counter(int(b.text) - int(a.text) for a, b in pairwise(margin))
+    for step, enough in ((1, _MIN_COUNTED), (5, _MIN_COUNTED_FIFTHS)):
+        if len(margin) >= enough and steps[step] >= 0.9 * (len(margin) - 1):
+            dropped = set(map(id, margin))
+            return [p for p in pieces if id(p) not in dropped]
+    return pieces
 
 
 def _settled(pieces: list[Piece]) -> list[Piece]:

@@ -123,3 +123,18 @@ def test_every_line_has_its_box():
     assert len(boxes) == 3
     assert all(box is not None and 59 <= box.x0 <= 61 and 0 < box.top < box.bottom < HEIGHT for box in boxes)
     assert [box.top for box in boxes if box] == sorted(box.top for box in boxes if box)
+
+
+def test_numbers_that_count_the_lines_of_a_page_go():
+    for step in (1, 5):
+        numbers = [(40, 80 + 14 * (n - 1), str(n)) for n in range(step, 31, step)]
+        text = text_of(read(made([*numbers, *column(72, prose("a", 30, 9))])))
+        assert "a4 spring and agreed on the budget for the new a5 and" in text
+        assert "|" not in text
+        assert not any(word.isdecimal() for word in text.split())
+
+
+def test_numbers_of_a_short_list_stay():
+    numbers = [(40, 80 + 14 * n, str(n + 1)) for n in range(6)]
+    text = text_of(read(made([*numbers, *column(72, prose("a", 6, 9))])))
+    assert {"1", "2", "3", "4", "5", "6"} <= set(text.split())
