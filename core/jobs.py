@@ -214,8 +214,8 @@ def settle(run: JobRun, error: Exception | None = None) -> None:
     JOB_SECONDS.labels(run.task.value).observe(time.perf_counter() - run.begun)
 
 
-def waiting_jobs(db: Database, task: Task, limit: int) -> list[str]:
-    """Jobs of a task that nobody tried yet, in the order of their turn; those that give way come last."""
+def waiting_jobs(db: Database, task: Task, limit: int, *, attempts: int = 0) -> list[str]:
+    """Jobs of a task tried so often, in the order of their turn; those that give way come last."""
     with db.read() as session:
         return list(
             session.scalars(
@@ -224,7 +224,7 @@ def waiting_jobs(db: Database, task: Task, limit: int) -> list[str]:
                     JobRow.status == JobStatus.WAITING.value,
                     JobRow.queue == QUEUES[task],
                     JobRow.task == task.value,
-                    JobRow.attempts == 0,
+                    JobRow.attempts == attempts,
                     JobRow.error_code.is_(None),  # waits for its next try
                 )
                 .order_by(JobRow.gives_way, JobRow.created_at, JobRow.id)

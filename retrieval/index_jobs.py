@@ -9,7 +9,8 @@ A small document that comes while a large one is encoded is therefore searchable
 the large one loses at most half of the encoder to it. Each job is claimed, kept and settled for itself by the
 rules of `core/jobs.py`, so a worker killed anywhere here loses nothing: vectors are stored by slices, log
 entries say again what they said before, and a document goes live in the transaction that ends its job. A job
-that was tried before runs alone, so that a document that kills the worker takes no other with it.
+that was tried before runs with few others like it, and one that was tried twice alone, so that a document
+that kills the worker takes no other with it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from core.db import Database
 from core.errors import DocumentRejected, LeaseLost, PermanentError, TransientError
 from core.jobs import JobRun, claim, settle, waiting_jobs
 from core.retry import classify
+from core.settings import get_settings
 from core.worker import Task
 from ingest.clean import visible
 from ingest.split import encoder_text
@@ -38,6 +40,10 @@ log = logging.getLogger(__name__)
 ROUND_S = 0.5  # between two publishes; with the publish itself, a new document waits about a second at most
 _ROOM = 256  # jobs open at once
 _SLICE_MIN, _SLICE_MAX = 16, 1024  # passages per encoding; the rate decides
+# A killed worker leaves up to `_ROOM` jobs behind. One of them may have killed it: taken eight at a time, and
+# alone after that, it ends by itself while the others lose one attempt to it at most.
+_TRIED_TOGETHER = 8
+_GROUPED_BELOW = 3  # attempts that must be left to run alone
 NO_TEXT = "The document holds no text to search; upload one with content."
 CatchUp = Callable[[IndexWriter], None]
 
@@ -91,10 +97,12 @@ class IndexJobs:
 
     def run(self, first: str) -> None:
         """Do this job and all that wait, until none is open."""
-        alone = self._take((first,))
+        tried = self._take((first,))
+        if tried == 1 and get_settings().worker.max_attempts > _GROUPED_BELOW:
+            self._take(waiting_jobs(self._db, Task.INDEX, _TRIED_TOGETHER - 1, attempts=1))
         try:
             while self._open and not self._stopping():
-                if not alone:
+                if not tried:
                     self._take(waiting_jobs(self._db, Task.INDEX, _ROOM - len(self._open)))
                 self._encode_round()
                 self._publish([job for job in self._open if not job.missing])
@@ -105,17 +113,18 @@ class IndexJobs:
 
     # -- open and close ----------------------------------------------------------------------------
 
-    def _take(self, job_ids: Sequence[str]) -> bool:
-        """Claim and open jobs; says whether one of them was tried before."""
+    def _take(self, job_ids: Sequence[str]) -> int:
+        """Claim and open jobs; says how often the one tried most was tried before."""
         if not job_ids:
-            return False
+            return 0
         runs = claim(self._db, job_ids)
+        tried = max((run.attempt - 1 for run in runs), default=0)
         for run in runs:
             try:
                 self._open_job(run)
             except Exception as error:  # noqa: BLE001 - `settle` sorts errors into retry and end
                 settle(run, error)
-        return any(run.attempt > 1 for run in runs)
+        return tried
 
     def _open_job(self, run: JobRun) -> None:
         with self._db.read() as session:

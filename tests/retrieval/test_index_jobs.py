@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import update
 
 from core.db import Database, utcnow
-from core.jobs import add_job, claim, settle, waiting_jobs
+from core.jobs import LEASES, add_job, claim, settle, waiting_jobs
 from core.models import (
     CollectionRow,
     DocumentRow,
@@ -233,6 +233,31 @@ def test_a_job_that_was_tried_before_runs_alone(sqlite_database: Database) -> No
     assert waiting_jobs(sqlite_database, Task.INDEX, 9) != [bad]
     jobs_on(sqlite_database).run(bad)
     assert states(sqlite_database) == {"d1": ("ready", "done"), "d2": ("processing", "waiting")}
+
+
+def test_jobs_that_a_killed_worker_left_run_in_groups_and_then_alone(sqlite_database: Database) -> None:
+    jobs = [put(sqlite_database, f"d{n}", [f"gate {n}"]) for n in range(10)]
+    put(sqlite_database, "fresh", ["gate of nobody"])
+
+    def die(job_ids: list[str]) -> None:
+        for run in claim(sqlite_database, job_ids):
+            LEASES.release(run)
+        with sqlite_database.write() as session:
+            session.execute(
+                update(JobRow)
+                .where(JobRow.status == "running")
+                .values(status="waiting", lease_token=None, lease_expires_at=None)
+            )
+
+    die(jobs)
+    jobs_on(sqlite_database).run(jobs[0])
+    done = {d for d, (status, _) in states(sqlite_database).items() if status == "ready"}
+    assert len(done) == 8
+    left = [job for job in jobs if f"d{jobs.index(job)}" not in done]
+    die(left)
+    jobs_on(sqlite_database).run(left[0])
+    assert len({d for d, (status, _) in states(sqlite_database).items() if status == "ready"}) == 9
+    assert states(sqlite_database)["fresh"][1] == "waiting"
 
 
 def test_a_worker_that_is_asked_to_stop_hands_its_jobs_back(
