@@ -72,6 +72,7 @@ format: install ## rewrite the code in the project's format
 
 bench: install ## measure against the peers and print one JSON object per benchmark
 	$(BIN)/geo bench parse --json
+	$(BIN)/geo bench ingest --json
 	$(BIN)/python -m benchmarks.query_overhead --json
 	$(BIN)/python -m benchmarks.batching
 
