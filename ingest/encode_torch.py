@@ -67,3 +67,13 @@ class TorchNetwork:
                     "attention_mask": torch.from_numpy(mask).to(device),
                 }
             )
+
+
+def plain_model(folder: Path) -> Any:
+    """The pack as the library itself runs it, in float32 on the CPU: what our encoder is measured against."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(
+        str(folder), device="cpu", model_kwargs={"dtype": torch.float32}, local_files_only=True
+    )

@@ -69,17 +69,15 @@ def _finds(reader: Any, scope: Scope, text: str, vector: Any) -> bool:
 def measure_embed(passages: str, rounds: str) -> Figures:
     """The process's encoder against sentence-transformers in float32, each with its own batching."""
     import torch
-    from sentence_transformers import SentenceTransformer
 
     from core.packs import pack_path
     from ingest.encode import get_encoder
+    from ingest.encode_torch import plain_model
 
     texts = _read(passages, _EMBEDDED)
     torch.set_num_threads(2)
     encoder = get_encoder()
-    peer = SentenceTransformer(
-        str(pack_path(get_settings().packs.encoder)), device="cpu", model_kwargs={"dtype": torch.float32}
-    )
+    peer = plain_model(pack_path(get_settings().packs.encoder))
 
     def theirs(batch: int) -> Any:
         return peer.encode(texts, batch_size=batch, prompt_name="document", normalize_embeddings=True)
