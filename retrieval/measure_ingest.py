@@ -60,7 +60,7 @@ def bench_ingest(
         _write_texts(
             short, passages if corpus else made_passages(_EMBEDDED, seed=SEED, shortest=4, longest=50)
         )
-        embed = _child("embed", str(short), str(rounds), threads=2)
+        embed = _run([sys.executable, "-m", "ingest.measure_embed", str(short), str(rounds)], 2)
         walk = {}
         if line:
             note("line")
@@ -169,8 +169,8 @@ def _exponent(seconds: dict[int, float]) -> float | None:
     return round(slope, 3)
 
 
-def _child(what: str, *arguments: str, threads: int = 1) -> Figures:
-    return _run([sys.executable, "-m", "retrieval.measure_ingest_child", what, *arguments], threads)
+def _child(what: str, *arguments: str) -> Figures:
+    return _run([sys.executable, "-m", "retrieval.measure_ingest_child", what, *arguments], 1)
 
 
 def _run(command: Sequence[str], threads: int) -> Figures:

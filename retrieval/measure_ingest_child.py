@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,6 @@ from retrieval.measure_texts import made_passages
 from retrieval.scratch import CorpusDocument, ScratchStack, scratch_stack
 
 Figures = dict[str, Any]
-_EMBEDDED = 48  # passages a round
-_PEER_BATCHES = (8, 16, 32)  # of sentence-transformers; its best counts
 
 
 def _read(path: str, count: int) -> list[str]:
@@ -61,74 +58,6 @@ def _finds(reader: Any, scope: Scope, text: str, vector: Any) -> bool:
     by_words = index.lexical.search(text, 1, scope)
     by_vector = index.hot.search(vector, 1, scope)
     return bool(by_words) and bool(by_vector) and by_words[0][0] == by_vector[0][0]
-
-
-# -- embed -------------------------------------------------------------------------------------
-
-
-def measure_embed(passages: str, rounds: str) -> Figures:
-    """The process's encoder against sentence-transformers in float32, each with its own batching."""
-    import torch
-
-    from core.packs import pack_path
-    from ingest.encode import get_encoder
-    from ingest.encode_torch import plain_model
-
-    texts = _read(passages, _EMBEDDED)
-    torch.set_num_threads(2)
-    encoder = get_encoder()
-    peer = plain_model(pack_path(get_settings().packs.encoder))
-
-    def theirs(batch: int) -> Any:
-        return peer.encode(texts, batch_size=batch, prompt_name="document", normalize_embeddings=True)
-
-    exact, ours = theirs(_PEER_BATCHES[0]), encoder.encode_passages(texts)
-    cosines = (exact * ours).sum(axis=1)
-    best = min(_PEER_BATCHES, key=lambda size: _clocks(lambda: theirs(size))["cpu"])
-    rounds_of = [
-        (_clocks(lambda: theirs(best)), _clocks(lambda: encoder.encode_passages(texts)))
-        for _ in range(int(rounds))
-    ]
-    lengths = encoder.count_tokens(texts)
-    return {
-        "ratio_fp32": _ratios(rounds_of, "wall"),
-        "cpu_ratio_fp32": _ratios(rounds_of, "cpu"),
-        "peer_batch": best,
-        "passages_per_s": round(len(texts) / statistics.median(own["wall"] for _, own in rounds_of), 1),
-        "passages_per_cpu_s": round(len(texts) / statistics.median(own["cpu"] for _, own in rounds_of), 1),
-        "drift": round(1 - float(cosines.min()), 6),
-        "mean_drift": round(1 - float(cosines.mean()), 6),
-        "query_ms": _query_ms(encoder),
-        "tokens": {"mean": round(statistics.mean(lengths)), "max": max(lengths)},
-        "runtime": type(encoder.network).__name__,
-        "threads": 2,
-    }
-
-
-def _clocks(work: Callable[[], object]) -> dict[str, float]:
-    cpu, wall = time.process_time(), time.perf_counter()
-    work()
-    return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
-
-
-def _ratios(rounds_of: Sequence[tuple[dict[str, float], dict[str, float]]], clock: str) -> Figures:
-    """The peer's time over ours, round by round."""
-    ratios = [theirs[clock] / own[clock] for theirs, own in rounds_of]
-    return {
-        "median": round(statistics.median(ratios), 2),
-        "min": round(min(ratios), 2),
-        "max": round(max(ratios), 2),
-    }
-
-
-def _query_ms(encoder: Any) -> float:
-    questions = [f"When does ferry number {n} leave?" for n in range(30)]
-    laps: list[float] = []
-    for question in questions:
-        begun = time.perf_counter()
-        encoder.encode_query(question)
-        laps.append(1000 * (time.perf_counter() - begun))
-    return round(statistics.median(laps[5:]), 2)
 
 
 # -- the whole line ----------------------------------------------------------------------------
@@ -202,5 +131,5 @@ def _parser_growth(stack: ScratchStack) -> float:
 
 
 if __name__ == "__main__":
-    measures = {"import": measure_import, "embed": measure_embed, "line": measure_line}
+    measures = {"import": measure_import, "line": measure_line}
     print(json.dumps(measures[sys.argv[1]](*sys.argv[2:])))  # noqa: T201 - read by `measure_ingest`

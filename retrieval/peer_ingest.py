@@ -24,7 +24,7 @@ Store = Callable[[Sequence[str], Any, Path], Callable[[str, Any], bool]]
 
 def _txtai(texts: Sequence[str], vectors: Any, folder: Path) -> Callable[[str, Any], bool]:
     """Content store and hybrid index with its tuned defaults; vectors come from outside."""
-    from txtai import Embeddings
+    from txtai import Embeddings  # pyright: ignore[reportMissingImports] - only the peers have it
 
     row = {text: at for at, text in enumerate(texts)}
     embeddings = Embeddings(
@@ -41,8 +41,8 @@ def _txtai(texts: Sequence[str], vectors: Any, folder: Path) -> Callable[[str, A
 
 def _haystack(texts: Sequence[str], vectors: Any, folder: Path) -> Callable[[str, Any], bool]:
     """Its own store with BM25 and embeddings, saved by its own `save_to_disk`."""
-    from haystack import Document
-    from haystack.document_stores.in_memory import InMemoryDocumentStore
+    from haystack import Document  # pyright: ignore[reportMissingImports] - only the peers have it
+    from haystack.document_stores.in_memory import InMemoryDocumentStore  # pyright: ignore[reportMissingImports] - only the peers have it
 
     store = InMemoryDocumentStore(embedding_similarity_function="dot_product")
     store.write_documents(
