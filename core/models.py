@@ -357,6 +357,9 @@ class PassageRow(Base):
     end: Mapped[int]
     page: Mapped[int | None]
     heading_path: Mapped[list[str]] = mapped_column(default=list)
+    page_breaks: Mapped[list[Any]] = mapped_column(
+        default=list, server_default=text("'[]'"), doc="(offset, page) of each page that begins inside"
+    )
     lang: Mapped[str] = mapped_column(String(8))
     text: Mapped[str] = mapped_column(Text)
 

@@ -201,6 +201,7 @@ class Passage:
         span: place in the version's normalized text; `text` equals that slice.
         page: 1-based page of the first character, or None.
         heading_path: headings above the passage, outermost first.
+        page_breaks: where further pages begin inside it, as (offset into the version's text, page).
     """
 
     id: int
@@ -212,6 +213,15 @@ class Passage:
     heading_path: tuple[str, ...]
     lang: Lang
     text: str
+    page_breaks: tuple[tuple[int, int], ...] = ()
+
+    def page_at(self, offset: int | None) -> int | None:
+        """1-based page of the character at `offset` of the version's text; of the first one for None."""
+        page = self.page
+        for start, number in self.page_breaks:
+            if offset is not None and start <= offset:
+                page = number
+        return page
 
 
 @dataclass(frozen=True, slots=True)

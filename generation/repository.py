@@ -32,6 +32,7 @@ from core.types import (
     Evidence,
     Hit,
     JobStatus,
+    Passage,
     Route,
     Scope,
     SentenceScore,
@@ -394,14 +395,14 @@ def mark_running(session: Session, query_id: str) -> None:
     )
 
 
-def store_outcome(session: Session, query_id: str, outcome: Outcome, pages: Mapping[int, int | None]) -> bool:
+def store_outcome(session: Session, query_id: str, outcome: Outcome, passages: Mapping[int, Passage]) -> bool:
     """Write claims and status, replacing those of an earlier attempt.
 
     Args:
         session: an open write session.
         query_id: the query.
         outcome: what the task produced.
-        pages: page of each cited passage id.
+        passages: the cited passages by id, for the page that each quote stands on.
 
     Returns:
         False when the query had already ended; nothing was written then.
@@ -412,7 +413,7 @@ def store_outcome(session: Session, query_id: str, outcome: Outcome, pages: Mapp
     session.execute(delete(ClaimRow).where(ClaimRow.query_id == query_id))
     for ordinal, claim in enumerate(outcome.claims):
         if claim.text:
-            session.add(_claim_row(query_id, ordinal, claim, pages))
+            session.add(_claim_row(query_id, ordinal, claim, passages))
     row.status = outcome.status.value
     row.usage = asdict(outcome.usage)
     row.timings_ms = {**row.timings_ms, **(outcome.timings_ms or {})}
@@ -451,7 +452,7 @@ def _citation(c: Mapping[str, Any]) -> Citation:
     )
 
 
-def _claim_row(query_id: str, ordinal: int, claim: Claim, pages: Mapping[int, int | None]) -> ClaimRow:
+def _claim_row(query_id: str, ordinal: int, claim: Claim, passages: Mapping[int, Passage]) -> ClaimRow:
     return ClaimRow(
         query_id=query_id,
         ordinal=ordinal,
@@ -464,7 +465,9 @@ def _claim_row(query_id: str, ordinal: int, claim: Claim, pages: Mapping[int, in
                 "passage_id": c.passage_id,
                 "document_id": c.document_id,
                 "version": c.version,
-                "page": pages.get(c.passage_id),
+                "page": passages[c.passage_id].page_at(c.quote.start if c.quote else None)
+                if c.passage_id in passages
+                else None,
                 "quote": {"start": c.quote.start, "end": c.quote.end, "text": c.quote_text}
                 if c.quote
                 else None,

@@ -118,7 +118,9 @@ def claim_payload(ordinal: int, claim: Claim, evidence: dict[int, Evidence]) -> 
                 "document_id": c.document_id,
                 "document_name": evidence[c.marker].document_name if c.marker in evidence else "",
                 "version": c.version,
-                "page": evidence[c.marker].passage.page if c.marker in evidence else None,
+                "page": evidence[c.marker].passage.page_at(c.quote.start if c.quote else None)
+                if c.marker in evidence
+                else None,
                 "heading_path": list(evidence[c.marker].passage.heading_path) if c.marker in evidence else [],
                 "quote": {"start": c.quote.start, "end": c.quote.end, "text": c.quote_text}
                 if c.quote

@@ -79,9 +79,9 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
             state, evidence, events, runtime, CANCELS, run.db, settings=get_settings(), begun=begun
         )
         outcome = writer.write()
-        pages = {e.passage.id: e.passage.page for e in evidence}
+        passages = {e.passage.id: e.passage for e in evidence}
         with run.finish() as session:
-            if repository.store_outcome(session, state.id, outcome, pages):
+            if repository.store_outcome(session, state.id, outcome, passages):
                 erase_deleted_sources(session, state.id)
     else:
         with run.finish():

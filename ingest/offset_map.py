@@ -91,6 +91,17 @@ class OffsetMap:
         found = self.segments_of(Span(offset, offset + 1))
         return found[0].page if found else None
 
+    def page_breaks(self, span: Span) -> tuple[tuple[int, int], ...]:
+        """Where another page than before begins inside `span`, as (offset, 1-based page)."""
+        breaks: list[tuple[int, int]] = []
+        last: int | None = None
+        for segment in self.segments_of(span):
+            if segment.page is not None and segment.page != last:
+                if last is not None:
+                    breaks.append((segment.start, segment.page))
+                last = segment.page
+        return tuple(breaks)
+
     def to_bytes(self) -> bytes:
         """Serialise: delta-coded int32 columns and JSON side tables, deflated; boxes to 0.1 point."""
         boxes: dict[Box, int] = {}

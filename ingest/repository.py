@@ -409,6 +409,7 @@ def passage_value(row: PassageRow) -> Passage:
         heading_path=tuple(row.heading_path),
         lang=Lang(row.lang),
         text=row.text,
+        page_breaks=tuple((start, page) for start, page in row.page_breaks),
     )
 
 

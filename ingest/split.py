@@ -41,6 +41,7 @@ class PassageDraft:
     heading_path: tuple[str, ...]
     lang: Lang
     text: str
+    page_breaks: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ def split(
                 heading_path=paths.of(group[0])[0],
                 lang=_lang_within(document.lang, lang, text),
                 text=text,
+                page_breaks=document.offset_map.page_breaks(span) if document.pages else (),
             )
         )
     return drafts

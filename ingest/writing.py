@@ -84,6 +84,7 @@ def write_normalized(
             "end": d.span.end,
             "page": d.page,
             "heading_path": list(d.heading_path),
+            "page_breaks": [list(pair) for pair in d.page_breaks],
             "lang": d.lang.value,
             "text": d.text,
         }

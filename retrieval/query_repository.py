@@ -285,6 +285,7 @@ def _passage(row: PassageRow) -> Passage:
         heading_path=tuple(row.heading_path),
         lang=_lang(row.lang),
         text=row.text,
+        page_breaks=tuple((start, page) for start, page in row.page_breaks),
     )
 
 

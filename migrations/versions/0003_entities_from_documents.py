@@ -1,9 +1,10 @@
-"""what mentions need so that documents can bring entities of their own"""
+"""entities that documents bring, changed aliases, page breaks inside passages"""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects import postgresql
 
 import core.db
 
@@ -17,6 +18,15 @@ def upgrade() -> None:
     op.add_column("mentions", sa.Column("key", sa.String(length=300), nullable=False, server_default=""))
     op.add_column("mentions", sa.Column("affiliations", sa.Text(), nullable=False, server_default=""))
     op.add_column("mentions", sa.Column("growing", sa.Boolean(), nullable=False, server_default=sa.false()))
+    op.add_column(
+        "passages",
+        sa.Column(
+            "page_breaks",
+            sa.JSON().with_variant(postgresql.JSONB(astext_type=sa.Text()), "postgresql"),
+            nullable=False,
+            server_default=sa.text("'[]'"),
+        ),
+    )
     op.add_column(
         "entity_aliases",
         sa.Column(
@@ -36,5 +46,6 @@ def downgrade() -> None:
     op.drop_index(op.f("ix_mentions_key"), "mentions")
     op.drop_index(op.f("ix_entity_aliases_changed"), "entity_aliases")
     op.drop_column("entity_aliases", "changed_at")
+    op.drop_column("passages", "page_breaks")
     for name in ("growing", "affiliations", "key"):
         op.drop_column("mentions", name)

@@ -29,7 +29,13 @@ def stranger(library: Library) -> Scope:
 def finish(library: Library, query_id: str, *claims: Claim) -> None:
     outcome = Outcome(AnswerStatus.ANSWERED, claims, CitationMode.FREE, usage=Usage(9, 3, 1))
     with library.db.write() as session:
-        assert repository.store_outcome(session, query_id, outcome, {library.passages[0][0]: 3})
+        evidence = repository.load_evidence(session, library.scope, query_id)
+        # The passage begins on page 2, and page 3 begins before the quote.
+        passages = {
+            e.passage.id: replace(e.passage, page=2, page_breaks=((e.passage.span.start, 3),))
+            for e in evidence
+        }
+        assert repository.store_outcome(session, query_id, outcome, passages)
 
 
 def tower_claim(library: Library, query_id: str) -> Claim:

@@ -6,11 +6,12 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.types import Lang, Passage
 from ingest.normalize import build
 from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument
 from ingest.split import RESERVED_TOKENS, encoder_text, split
 from ingest.tokens import rough_counter
-from tests.ingest.parsing import cut, read
+from tests.ingest.parsing import cut, pdf, read
 
 
 def paragraphs(*texts: str):
@@ -121,3 +122,17 @@ def test_each_passage_has_its_own_language():
 def test_sizes_without_room_are_refused(target, cap):
     with pytest.raises(ValueError, match="target"):
         split(paragraphs("x"), rough_counter, target, cap)
+
+
+def test_a_passage_over_a_page_break_knows_where_the_next_page_begins() -> None:
+    lines = [f"Sentence {n} of the manual is short." for n in range(6)]
+    document = read(pdf([(60, 700, " ".join(lines[:3]))], [(60, 100, " ".join(lines[3:]))]), "manual.pdf")
+    (draft,) = cut(document)
+    assert draft.page == 1
+    ((start, page),) = draft.page_breaks
+    assert page == 2
+    assert document.text[start:].startswith("Sentence 3")
+    passage = Passage(
+        1, "d", 1, 0, draft.span, draft.page, (), Lang.EN, draft.text, page_breaks=draft.page_breaks
+    )
+    assert [passage.page_at(at) for at in (None, draft.span.start, start - 1, start)] == [1, 1, 1, 2]
