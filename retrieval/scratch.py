@@ -210,9 +210,11 @@ def _variables(folder: Path, socket: Path) -> dict[str, str | None]:
 def _forget() -> None:
     for cached in _CACHES:
         cached.cache_clear()
+    from retrieval.recall import token_cache
     from retrieval.tiers import forget_reader
 
     forget_reader()
+    token_cache.cache_clear()  # ids of passages begin anew in each installation
 
 
 def _end_children() -> None:

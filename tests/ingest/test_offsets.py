@@ -1,5 +1,6 @@
 """Every format of text: any span of any passage leads to the place it came from."""
 
+import gc
 import json
 import time
 from itertools import pairwise
@@ -143,11 +144,20 @@ def test_what_is_shown_leads_to_what_is_written(name, source, shown, written):
 )
 def test_reading_and_cutting_take_time_in_proportion_to_the_text(unit):
     def seconds(chars: int) -> float:
+        """The faster of two: the collector walks what other tests left behind."""
         content = (unit * (chars // len(unit))).encode()
-        begun = time.process_time()
-        cut(read(content, "a.txt"))
-        return time.process_time() - begun
+        laps: list[float] = []
+        for _ in range(2):
+            gc.collect()
+            begun = time.process_time()
+            cut(read(content, "a.txt"))
+            laps.append(time.process_time() - begun)
+        return min(laps)
 
     seconds(20_000)
-    small, large = seconds(50_000), seconds(200_000)
+    gc.freeze()
+    try:
+        small, large = seconds(50_000), seconds(200_000)
+    finally:
+        gc.unfreeze()
     assert large < 8 * small + 0.5
