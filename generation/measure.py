@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from core.measured import machine, versions
 from core.settings import get_settings
 from core.types import AnswerStatus, CitationMode, Scope, Verdict
 from core.worker import Task
@@ -19,7 +20,7 @@ from generation import repository, service
 from generation.answer import still_supported
 from generation.values import AnswerView
 from ingest.service import patch_document
-from retrieval.measure import SEED, machine, read_corpus, read_jsonl, read_qrels, report_progress, versions
+from retrieval.measure import LIBRARIES, SEED, read_corpus, read_jsonl, read_qrels, report_progress
 from retrieval.scratch import ScratchStack, scratch_stack
 
 _AT_ONCE = 16  # `free` questions in one batch
@@ -170,7 +171,7 @@ def eval_answers(
         ),
         "mode": chosen.value,
         "machine": machine(),
-        "versions": versions(),
+        "versions": versions(*LIBRARIES),
         "seed": SEED,
         "sizes": {"documents": len(documents), "questions": len(asked)},
         "models": {"encoder": get_settings().packs.encoder, "generator": get_settings().packs.generator},

@@ -168,6 +168,21 @@ class Catalogue:
         ]
         return sorted(found, key=lambda c: (-c.prior, c.entity.id))[:limit]
 
+    def readings(self, surface: str) -> dict[str, float]:
+        """Entities that have `surface` as a name, with the share of each reading; a pin leaves one.
+
+        Looks no further than the folded name, so it needs no index of word forms.
+        """
+        folded = alias_key(surface)
+        pinned = self.pins.get(folded)
+        if pinned is not None and pinned in self.entities:
+            return {pinned: 1.0}
+        weights: dict[str, float] = {}
+        for alias in self._aliases.get(folded, ()):
+            weights[alias.entity_id] = weights.get(alias.entity_id, 0.0) + alias.weight
+        total = sum(weights.values())
+        return {entity_id: weight / total for entity_id, weight in weights.items()}
+
     def knows(self, surface: str) -> bool:
         """Whether some entity has this name, width, case and script variant aside."""
         return alias_key(surface) in self._aliases

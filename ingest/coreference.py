@@ -49,29 +49,28 @@ def with_short_forms(passages: Sequence[Passage], mentions: Sequence[Mention]) -
     Returns:
         Mentions in order of the text. `stands_for` of a short form names the full name.
     """
-    defined = _defined_aliases(passages, mentions)
-    forms = _forms(mentions, defined)
+    forms = _forms(mentions, _defined_aliases(passages, mentions))
     if not forms:
         return list(mentions)
-    tied = [_tied(m, forms) for m in mentions]
+    by_key = {alias_key(short): full for short, full in forms.items()}
+    tied = [_tied(m, by_key) for m in mentions]
     return sorted([*tied, *_missed(passages, tied, forms)], key=lambda m: (m.passage_id, m.span))
 
 
 def _forms(mentions: Iterable[Mention], defined: dict[str, _Full]) -> dict[str, _Full]:
-    """Key of each short form → the one full name it can mean."""
+    """Spelling of each short form → the one full name it can mean."""
     fulls = {m.surface: _Full(m.surface, m.type) for m in mentions}
     owners: dict[str, set[str]] = {}
     for full in fulls.values():
         for short in _short_forms(full):
-            owners.setdefault(alias_key(short), set()).add(name_form(full.surface).key)
+            owners.setdefault(short, set()).add(name_form(full.surface).key)
     forms: dict[str, _Full] = {}
     for full in sorted(fulls.values(), key=lambda f: (-len(f.surface), f.surface)):
         for short in _short_forms(full):
-            key = alias_key(short)
-            if len(owners[key]) == 1:
-                forms.setdefault(key, full)
+            if len(owners[short]) == 1:
+                forms.setdefault(short, full)
     forms.update(defined)
-    return {key: full for key, full in forms.items() if key != alias_key(full.surface)}
+    return {short: full for short, full in forms.items() if alias_key(short) != alias_key(full.surface)}
 
 
 def _short_forms(full: _Full) -> list[str]:
@@ -112,7 +111,7 @@ def _defined_aliases(passages: Sequence[Passage], mentions: Sequence[Mention]) -
         short = alias_key(alias).replace(".", "")
         named = "称" in match.group() or "herein" in match.group().lower()
         if named or short in form.initials or (_HAN.match(alias) and _within(alias, mention.surface)):
-            found.setdefault(alias_key(alias), _Full(mention.surface, mention.type))
+            found.setdefault(alias, _Full(mention.surface, mention.type))
     return found
 
 
@@ -142,11 +141,7 @@ def _missed(
     taken: dict[int, list[Span]] = {}
     for mention in mentions:
         taken.setdefault(mention.passage_id, []).append(mention.span)
-    spellings = {s: full for full in set(forms.values()) for s in _short_forms(full)}
-    spellings = {s: forms[alias_key(s)] for s in spellings if alias_key(s) in forms}
-    if not spellings:
-        return
-    longest_first = sorted(spellings, key=lambda s: (-len(s), s))
+    longest_first = sorted(forms, key=lambda s: (-len(s), s))
     parts = (
         regex.escape(s) if _HAN.match(s) else rf"(?<![\p{{L}}\p{{N}}]){regex.escape(s)}(?![\p{{L}}\p{{N}}])"
         for s in longest_first
@@ -157,5 +152,5 @@ def _missed(
         for match in pattern.finditer(passage.text):
             span = Span(passage.span.start + match.start(), passage.span.start + match.end())
             if all(span.end <= s.start or s.end <= span.start for s in spans):
-                full = spellings[match.group()]
+                full = forms[match.group()]
                 yield Mention(passage.id, span, match.group(), full.type, full.surface)

@@ -197,11 +197,14 @@ def _near(context: str, surface: str) -> str:
 def _cosines(
     options: Sequence[Candidate], logits: Sequence[float], context: str, similarity: Similarity | None
 ) -> list[float]:
-    """Cosine of each plausible candidate's description, relative to the lowest; 0 where nobody asked."""
+    """Cosine of each plausible candidate's description, relative to the lowest; 0 where nobody asked.
+
+    Bare names are not compared: they say nothing that the spelling does not.
+    """
     top = max(logits)
     asked = [i for i, logit in enumerate(logits) if top - logit < _PLAUSIBLE]
     cosines = [0.0] * len(options)
-    if similarity is None or len(asked) < 2:
+    if similarity is None or len(asked) < 2 or not any(options[i].entity.description for i in asked):
         return cosines
     found = similarity(context, [_described(options[i].entity) for i in asked])
     lowest = min(found)

@@ -17,6 +17,7 @@ from core.models import EntityEventRow, EntityRow
 from core.types import Scope
 from ingest import entity_repository as store
 from ingest import repository
+from ingest.growth import serialise
 from ingest.names import clean_text, title_of
 from ingest.values import Entity, EntityEvent, Page
 
@@ -196,6 +197,7 @@ def _value(session: Session, scope: Scope, row: EntityRow) -> Entity:
 
 
 def _present(session: Session, scope: Scope, entity_id: str) -> EntityRow:
+    serialise(session, scope.tenant_id)
     row = store.find_entity(session, scope, entity_id, lock=True)
     if row.merged_into is not None:
         raise Conflict(

@@ -1,4 +1,9 @@
-"""Entities that documents bring: made with the mentions that name them, gone with the last of them."""
+"""Entities that documents bring: made with the mentions that name them, gone with the last of them.
+
+Writing one document's mentions changes those of others: people are tied and fall apart across documents, and
+entities go with their last mention. So whoever changes mentions takes the tenant's `serialise` lock first,
+before any lock of a document, a mention or an entity: otherwise two could wait for each other's rows.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from sqlalchemy import delete, exists, func, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from core.models import EntityAliasRow, EntityEventRow, EntityRow, MentionRow
+from core.models import DocumentRow, EntityAliasRow, EntityEventRow, EntityRow, MentionRow
 from core.types import LinkedMention
 from ingest.catalogue import alias_key
 from ingest.nil_clusters import PERSON, SEPARATOR, Appearance, grown_id, name_key, settle
@@ -31,6 +36,21 @@ class Removed:
     tenant_id: str
     entity_ids: frozenset[str]
     people: frozenset[str]
+
+
+def serialise_document(session: Session, document_id: str) -> None:
+    """`serialise` for the tenant of a document; nothing when there is no such document."""
+    tenant_id = session.scalar(select(DocumentRow.tenant_id).where(DocumentRow.id == document_id))
+    if tenant_id is not None:
+        serialise(session, tenant_id)
+
+
+def serialise(session: Session, tenant_id: str) -> None:
+    """Let one transaction at a time change the mentions of a tenant, until it ends."""
+    if session.get_bind().dialect.name == "postgresql":  # SQLite has one writer already
+        session.execute(
+            text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))"), {"key": f"growth:{tenant_id}"}
+        )
 
 
 def grow_by_name(session: Session, tenant_id: str, mentions: Sequence[LinkedMention]) -> list[LinkedMention]:
@@ -59,27 +79,19 @@ def grow_by_name(session: Session, tenant_id: str, mentions: Sequence[LinkedMent
 def settle_people(session: Session, tenant_id: str, keys: Iterable[str]) -> None:
     """Tie the mentions of these people's names to entities, across all documents of the tenant."""
     keys = sorted(set(keys))
-    if not keys:
-        return
-    if session.get_bind().dialect.name == "postgresql":  # SQLite has one writer already
-        session.execute(
-            text("SELECT pg_advisory_xact_lock(hashtextextended(:key, 0))"), {"key": f"people:{tenant_id}"}
-        )
     for at in range(0, len(keys), _KEYS):
         _settle(session, tenant_id, keys[at : at + _KEYS])
 
 
-def removed_with(session: Session, which: Any) -> Removed | None:
-    """What hangs on the mentions that match `which`; asked before they are deleted."""
+def removed_with(session: Session, tenant_id: str, which: Any) -> Removed | None:
+    """What hangs on the mentions that match `which`; asked under the lock, before they are deleted."""
     rows = session.execute(
-        select(MentionRow.tenant_id, MentionRow.entity_id, MentionRow.type, MentionRow.key)
-        .where(which)
-        .distinct()
+        select(MentionRow.entity_id, MentionRow.type, MentionRow.key).where(which).distinct()
     ).all()
     if not rows:
         return None
     return Removed(
-        rows[0].tenant_id,
+        tenant_id,
         frozenset(r.entity_id for r in rows if r.entity_id is not None),
         frozenset(r.key for r in rows if r.type == PERSON and r.key),
     )

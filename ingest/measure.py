@@ -7,22 +7,18 @@ machine changes less than the clock; on a quiet machine the two agree.
 from __future__ import annotations
 
 import json
-import os
-import platform
 import statistics
 import subprocess
 import time
 import unicodedata
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import psutil
-
 from core.errors import ConfigError, DocumentRejected
+from core.measured import machine, versions
 from ingest.measure_files import make_files
 from ingest.normalize import build
 from ingest.parse import parse_bytes
@@ -69,8 +65,8 @@ def bench_parse(
     if not pdfs and not pages:
         raise ConfigError(f"No PDF or HTML file in {folder}; name another folder with --files.")
     result: dict[str, Any] = {
-        "machine": _machine(),
-        "versions": _versions(),
+        "machine": machine(),
+        "versions": versions("pypdfium2", "lxml", "trafilatura"),
         "seed": SEED,
         "sizes": {"pdf_files": len(pdfs), "html_files": len(pages), "rounds": rounds},
         "peer": "pypdf and trafilatura with their defaults, raw pypdfium2 page by page: plain text",
@@ -280,21 +276,3 @@ def _bytes(files: Sequence[Path]) -> int:
 
 def _per_second(seconds: Sequence[float], count: int) -> float:
     return round(count / statistics.median(seconds), 1)
-
-
-def _machine() -> dict[str, Any]:
-    return {
-        "cpu": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "load_1m": round(os.getloadavg()[0], 2),
-        "python": platform.python_version(),
-    }
-
-
-def _versions() -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name in ("geo-engine", "pypdfium2", "lxml", "trafilatura"):
-        with suppress(PackageNotFoundError):  # run from a checkout, or without an optional part
-            found[name] = version(name)
-    return found

@@ -7,7 +7,7 @@ import itertools
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -16,6 +16,8 @@ from typing import Any
 import regex
 
 from core.errors import InvalidInput
+from core.measured import machine, versions
+from core.settings import get_settings
 from core.types import Lang, LinkedMention, Passage, Span
 from ingest.catalogue import (
     MAX_CANDIDATES,
@@ -28,51 +30,17 @@ from ingest.catalogue import (
 from ingest.disambiguate import Context, Similarity, link
 from ingest.values import Mention
 
+SEED = 0  # nothing here is random; stated because every measurement states its seed
+Progress = Callable[[int, int], None]
 _SENTENCE = regex.compile(r"\n\n|(?<=[.!?])\s(?=\p{Lu})|(?<=[。！？])")
 # Classes of Wikidata that say of what kind an entity is, first match first.
 _CLASSES = (("Q215627", "PERSON"), ("Q27096213", "PLACE"), ("Q43229", "ORG"))
 _NIL = "<NIL>"
-PRONOUNS = frozenset(
-    [
-        "he",
-        "him",
-        "his",
-        "himself",
-        "she",
-        "her",
-        "hers",
-        "herself",
-        "it",
-        "its",
-        "itself",
-        "they",
-        "them",
-        "their",
-        "theirs",
-        "themselves",
-        "i",
-        "me",
-        "my",
-        "mine",
-        "myself",
-        "we",
-        "us",
-        "our",
-        "ours",
-        "ourselves",
-        "you",
-        "your",
-        "yours",
-        "who",
-        "whom",
-        "whose",
-        "which",
-        "that",
-        "this",
-        "these",
-        "those",
-    ]
-)
+PRONOUNS = frozenset((
+    "he", "him", "his", "himself", "she", "her", "hers", "herself", "it", "its", "itself", "they", "them",
+    "their", "theirs", "themselves", "i", "me", "my", "mine", "myself", "we", "us", "our", "ours",
+    "ourselves", "you", "your", "yours", "who", "whom", "whose", "which", "that", "this", "these", "those",
+))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +75,7 @@ def eval_entities(
     gold_mentions: bool = True,
     threshold: float = 0.5,
     similarity: Similarity | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Measure linking.
 
@@ -118,12 +87,13 @@ def eval_entities(
         gold_mentions: link the given mentions; otherwise find them first and count what is found.
         threshold: of the product; `accuracy` is that of the best candidate, because the list is closed.
         similarity: the encoder's, or None to leave it out.
+        progress: called as `progress(done, total)` after each text.
 
     Returns:
         Macro means over the benchmarks: `accuracy` (best candidate right), `accuracy_abstaining` (with the
         product's threshold), `candidate_recall@50`, `precision`, `recall`, `f1` of links above the threshold,
         `nil_accuracy` (mentions without an entity left unlinked), `pronoun_accuracy`, `mentions_per_s`,
-        `by_benchmark` and counts.
+        `by_benchmark`, counts, and what they were taken on.
     """
     catalogue = _catalogue(entities)
     texts = list(_texts(mentions, benchmark))
@@ -131,15 +101,23 @@ def eval_entities(
         raise InvalidInput("The mention file holds no mention; check --mentions and --benchmark.")
     tallies: dict[str, _Tally] = defaultdict(_Tally)
     started, count = time.perf_counter(), 0
-    for text in texts:
+    for number, text in enumerate(texts, start=1):
         count += _measure(text, catalogue, tallies[text.benchmark], gold_mentions, threshold, similarity)
+        if progress is not None:
+            progress(number, len(texts))
     seconds = time.perf_counter() - started
     by_benchmark = {name: tally.figures() for name, tally in sorted(tallies.items())}
     keys = [k for k in next(iter(by_benchmark.values())) if k != "n"]
     return {
         **{k: _mean(f[k] for f in by_benchmark.values()) for k in keys},
         "n": sum(f["n"] for f in by_benchmark.values()),
-        "entities": len(catalogue.entities),
+        "machine": machine(),
+        "versions": versions("rapidfuzz", "spacy", "openvino"),
+        "seed": SEED,
+        "sizes": {"entities": len(catalogue.entities), "texts": len(texts), "mentions": count},
+        "encoder": get_settings().packs.encoder if similarity else None,
+        "peer": None,
+        "limit": {"accuracy": 0.75, "candidate_recall@50": 0.85},
         "mentions_per_s": round(count / seconds, 1),
         "threshold": threshold,
         "gold_mentions": gold_mentions,

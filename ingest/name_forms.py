@@ -23,131 +23,24 @@ _TAIL = regex.compile(
 )
 _ELISION = regex.compile(r"\b(?:d|l|o)'(?=\p{L})")
 
-FUNCTION_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "at",
-        "by",
-        "de",
-        "del",
-        "della",
-        "der",
-        "des",
-        "di",
-        "do",
-        "du",
-        "el",
-        "et",
-        "for",
-        "from",
-        "in",
-        "la",
-        "las",
-        "le",
-        "les",
-        "los",
-        "of",
-        "on",
-        "or",
-        "the",
-        "to",
-        "und",
-        "van",
-        "von",
-        "y",
-        "with",
-    ]
-)
-LEGAL_FORMS = frozenset(
-    [
-        "inc",
-        "incorporated",
-        "corp",
-        "corporation",
-        "co",
-        "company",
-        "ltd",
-        "limited",
-        "llc",
-        "llp",
-        "plc",
-        "lp",
-        "gmbh",
-        "ag",
-        "sa",
-        "nv",
-        "bv",
-        "oy",
-        "ab",
-        "kk",
-        "spa",
-        "srl",
-        "pty",
-        "pte",
-        "holdings",
-        "holding",
-        "group",
-    ]
-)
-TITLES = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "miss",
-        "dr",
-        "prof",
-        "professor",
-        "sir",
-        "dame",
-        "lord",
-        "lady",
-        "president",
-        "senator",
-        "sen",
-        "rep",
-        "representative",
-        "governor",
-        "gov",
-        "mayor",
-        "king",
-        "queen",
-        "prince",
-        "princess",
-        "pope",
-        "saint",
-        "st",
-        "captain",
-        "capt",
-        "colonel",
-        "col",
-        "general",
-        "gen",
-        "major",
-        "maj",
-        "lieutenant",
-        "lt",
-        "sergeant",
-        "sgt",
-        "admiral",
-        "judge",
-        "justice",
-        "minister",
-        "chancellor",
-        "secretary",
-        "chairman",
-        "chairwoman",
-        "ceo",
-        "rev",
-        "reverend",
-        "bishop",
-        "archbishop",
-        "cardinal",
-        "coach",
-    ]
-)
+FUNCTION_WORDS = frozenset((
+    "a", "an", "and", "at", "by", "de", "del", "della", "der", "des", "di", "do", "du", "el", "et", "for",
+    "from", "in", "la", "las", "le", "les", "los", "of", "on", "or", "the", "to", "und", "van", "von", "y",
+    "with",
+))  # fmt: skip
+LEGAL_FORMS = frozenset((
+    "inc", "incorporated", "corp", "corporation", "co", "company", "ltd", "limited", "llc", "llp", "plc",
+    "lp", "gmbh", "ag", "sa", "nv", "bv", "oy", "ab", "kk", "spa", "srl", "pty", "pte", "holdings",
+    "holding", "group",
+))  # fmt: skip
+TITLES = frozenset((
+    "mr", "mrs", "ms", "miss", "dr", "prof", "professor", "sir", "dame", "lord", "lady", "president",
+    "senator", "sen", "rep", "representative", "governor", "gov", "mayor", "king", "queen", "prince",
+    "princess", "pope", "saint", "st", "captain", "capt", "colonel", "col", "general", "gen", "major",
+    "maj", "lieutenant", "lt", "sergeant", "sgt", "admiral", "judge", "justice", "minister", "chancellor",
+    "secretary", "chairman", "chairwoman", "ceo", "rev", "reverend", "bishop", "archbishop", "cardinal",
+    "coach",
+))  # fmt: skip
 ZH_LEGAL_FORMS = (
     "股份有限公司", "有限责任公司", "有限公司", "集团公司", "股份公司", "集团", "公司", "控股", "股份",
 )  # fmt: skip
@@ -163,7 +56,6 @@ class NameForm:
 
     Attributes:
         tokens: content tokens in order, folded, without accents, function words, titles and legal forms.
-        extras: the titles and legal forms that were set apart.
         key: all tokens joined; equal keys are the same spelling.
         core: content tokens joined.
         initials: first letters of the tokens with and without function words.
@@ -172,7 +64,6 @@ class NameForm:
     """
 
     tokens: tuple[str, ...]
-    extras: tuple[str, ...]
     key: str
     core: str
     initials: frozenset[str]
@@ -188,10 +79,8 @@ def name_form(name: str) -> NameForm:
     addressed = _address(name, words)
     kept = [w for w in content if w not in LEGAL_FORMS and w not in addressed]
     core = [_bare_han(w) for w in kept or content or words]
-    extras = tuple(w for w in content if w in LEGAL_FORMS or w in addressed)
     return NameForm(
         tokens=tuple(core),
-        extras=extras,
         key=" ".join(words),
         core=" ".join(core),
         initials=_initials(words, content, core),

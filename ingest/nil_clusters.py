@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.types import LinkedMention, Passage
@@ -139,12 +139,3 @@ def _id_of(tenant_id: str, key: str, component: Sequence[Appearance], taken: set
 def grown_id(tenant_id: str, kind: str, key: str) -> str:
     """Id of an entity that documents brought: the same for the same name and kind."""
     return "ent_" + hashlib.sha256(f"{tenant_id}\0corpus\0{kind}\0{key}".encode()).hexdigest()[:26]
-
-
-def people(settled: Mapping[Appearance, str | None]) -> list[frozenset[tuple[str, int]]]:
-    """The documents of each person, to compare two outcomes whatever the ids are."""
-    groups: dict[str, set[tuple[str, int]]] = defaultdict(set)
-    for appearance, entity_id in settled.items():
-        if entity_id is not None:
-            groups[entity_id].add((appearance.document_id, appearance.version))
-    return sorted((frozenset(g) for g in groups.values()), key=sorted)

@@ -113,7 +113,8 @@ def changed_choices(before: Mapping[str, Any], changes: Mapping[str, Any]) -> di
 def parser_version() -> str:
     """Names the code that makes text of bytes: a digest of its files and of the libraries it calls."""
     folder = Path(__file__).parent
-    files = [*sorted((folder / "parse").glob("*.py")), *(folder / f"{name}.py" for name in _DECIDES)]
+    parsers = [*(folder / "parse").glob("*.py"), *(folder / "parse").glob("*.tsv")]
+    files = [*sorted(parsers), *(folder / f"{name}.py" for name in _DECIDES)]
     told = hashlib.sha256()
     for file in files:
         told.update(file.name.encode() + b"\0" + file.read_bytes())

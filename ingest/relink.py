@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.jobs import JobRun
-from core.models import DocumentVersionRow, EntityAliasRow, EntityRow, MentionRow, PassageRow
+from core.models import EntityAliasRow, EntityRow, MentionRow, PassageRow
 from core.settings import get_settings
 from core.types import LinkedMention, Passage, Scope, Span
 from ingest import repository, writing
@@ -45,12 +45,16 @@ def relink(run: JobRun, catalogue_of: CatalogueOf) -> int | None:
     since = datetime.fromisoformat(run.args["since"])
     with run.db.read() as session:
         changed = _changed(session, run.tenant_id, since)
-    affected = sorted(_affected(run, changed))
+    found = _affected(run, changed)
+    if found is None:
+        return None
+    affected = sorted(found)
     for number, (document_id, version) in enumerate(affected):
         run.progress(number, len(affected))
         if run.cancelled:
             return None
         _relink_one(run, document_id, version, catalogue_of)
+    run.progress(len(affected), len(affected))
     return len(affected)
 
 
@@ -113,17 +117,19 @@ def _changed(session: Session, tenant_id: str, since: datetime) -> Catalogue:
     )
 
 
-def _affected(run: JobRun, changed: Catalogue) -> set[Version]:
+def _affected(run: JobRun, changed: Catalogue) -> set[Version] | None:
+    """Versions with a changed name in their text or among their mentions; None when asked to stop.
+
+    How many there are is not known before the end, so progress tells only that the job is alive.
+    """
     found: set[Version] = set()
     names = [alias.folded for alias in changed.names] if len(changed) <= _FEW else []
-    for batch, done, total in _passages(run) if len(changed) else ():
-        run.progress(done, total)
+    for batch in _passages(run) if len(changed) else ():
+        run.progress(0, 0)
+        if run.cancelled:
+            return None
         for document_id, version, text in batch:
-            if (document_id, version) in found:
-                continue
-            if names and not any(name in folded for folded in (search_fold(text),) for name in names):
-                continue
-            if changed.find(text):
+            if (document_id, version) not in found and _holds(text, names) and changed.find(text):
                 found.add((document_id, version))
     mentioned = run.args.get("entity_ids", [])
     keys = sorted({name_key(alias.spelling) for alias in changed.names})
@@ -148,13 +154,17 @@ def _affected(run: JobRun, changed: Catalogue) -> set[Version]:
     return found
 
 
-def _passages(run: JobRun) -> Iterator[tuple[list[tuple[str, int, str]], int, int]]:
-    """All passages of the tenant in batches, with how many were read and how many there are."""
-    last, done = 0, 0
-    with run.db.read() as session:
-        total = session.scalar(
-            select(func.count()).select_from(PassageRow).where(PassageRow.tenant_id == run.tenant_id)
-        )
+def _holds(text: str, names: Sequence[str]) -> bool:
+    """Whether one of a few names may stand in a text; with no names to try, any text may."""
+    if not names:
+        return True
+    folded = search_fold(text)
+    return any(name in folded for name in names)
+
+
+def _passages(run: JobRun) -> Iterator[list[tuple[str, int, str]]]:
+    """Document, version and text of all passages of the tenant, in batches."""
+    last = 0
     while True:
         with run.db.read() as session:
             rows = session.execute(
@@ -165,15 +175,12 @@ def _passages(run: JobRun) -> Iterator[tuple[list[tuple[str, int, str]], int, in
             ).all()
         if not rows:
             return
-        last, done = rows[-1].id, done + len(rows)
-        yield [(r.document_id, r.version, r.text) for r in rows], min(done, total or done), total or done
+        last = rows[-1].id
+        yield [(r.document_id, r.version, r.text) for r in rows]
 
 
 def _recognised(session: Session, document_id: str, version: int) -> list[Mention]:
     """The recogniser's mentions as stored; those that only a catalogue knew are found again."""
-    stored = session.get(DocumentVersionRow, (document_id, version))
-    if stored is None:
-        return []
     return [
         Mention(r.passage_id, Span(r.start, r.end), r.surface, r.type)
         for r in session.scalars(

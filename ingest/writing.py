@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, exists, insert, select
 from sqlalchemy.orm import Session
 
 from core.models import (
@@ -50,6 +50,10 @@ def write_normalized(
     Returns:
         False when the document is gone or being deleted.
     """
+    mentions = (MentionRow.document_id == document_id) & (MentionRow.version == version)
+    went_further = session.scalar(select(exists().where(mentions)))  # an earlier attempt
+    if went_further:
+        growth.serialise_document(session, document_id)
     row = _present(session, document_id)
     stored = session.get(DocumentVersionRow, (document_id, version)) if row is not None else None
     if row is None or stored is None:
@@ -70,9 +74,11 @@ def write_normalized(
     _note_recipe(stored, recipe)
     write_signature(session, row, version, signature, first=first)
     session.flush()
+    removed = growth.removed_with(session, row.tenant_id, mentions) if went_further else None
     session.execute(
         delete(PassageRow).where(PassageRow.document_id == document_id, PassageRow.version == version)
     )
+    growth.forget(session, removed)
     rows = [
         {
             "tenant_id": row.tenant_id,
@@ -122,6 +128,7 @@ def write_mentions(
     beside: Sequence[frozenset[str]] | None = None,
 ) -> bool:
     """Replace a version's mentions and near-duplicates; False when the document is gone or being deleted."""
+    growth.serialise_document(session, document_id)
     row = _present(session, document_id)
     if row is None:
         return False
@@ -139,6 +146,7 @@ def write_links(
     beside: Sequence[frozenset[str]],
 ) -> None:
     """Replace a version's mentions, if it still has its passages."""
+    growth.serialise_document(session, document_id)
     row = _present(session, document_id)
     if row is None:
         return
@@ -161,7 +169,7 @@ def replace_mentions(
 ) -> None:
     """Write the mentions of a version in place of those it has, and settle what the names in them bring."""
     old = (MentionRow.document_id == document_id) & (MentionRow.version == version)
-    removed = growth.removed_with(session, old)
+    removed = growth.removed_with(session, tenant_id, old)
     session.execute(delete(MentionRow).where(old))
     linked = growth.grow_by_name(session, tenant_id, linked)
     rows = [
@@ -202,6 +210,7 @@ def purge_document(session: Session, document_id: str, digests: Sequence[str]) -
     Returns:
         Those blobs that no version of any document refers to any more.
     """
+    growth.serialise_document(session, document_id)
     deleting = (DocumentRow.id == document_id) & (DocumentRow.status == DocumentStatus.DELETING.value)
     # The collection is locked before the document, as everywhere, so that two holders never wait in a ring.
     session.execute(
@@ -213,7 +222,7 @@ def purge_document(session: Session, document_id: str, digests: Sequence[str]) -
     if row is None:
         return []
     erase_from_answers(session, document_id)  # answers that were being written when it was deleted
-    removed = growth.removed_with(session, MentionRow.document_id == document_id)
+    removed = growth.removed_with(session, row.tenant_id, MentionRow.document_id == document_id)
     session.execute(delete(MentionRow).where(MentionRow.document_id == document_id))
     # Passages carry their vectors and mentions along (ON DELETE CASCADE).
     session.execute(delete(PassageRow).where(PassageRow.document_id == document_id))

@@ -51,13 +51,9 @@ def entities_in(question: str, catalogue: Catalogue) -> dict[str, float]:
     """
     found: dict[str, float] = {}
     for match in catalogue.find(question):
-        surface = question[match.start : match.end]
-        candidates = [c for c in catalogue.candidates(surface) if c.named]
-        pinned = [candidate for candidate in candidates if candidate.pinned]
-        for candidate in pinned or candidates:
-            if candidate.prior >= _MIN_PRIOR:
-                share = 1.0 if pinned else candidate.prior
-                found[candidate.entity.id] = max(share, found.get(candidate.entity.id, 0.0))
+        for entity_id, share in catalogue.readings(question[match.start : match.end]).items():
+            if share >= _MIN_PRIOR:
+                found[entity_id] = max(share, found.get(entity_id, 0.0))
     strongest = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     return dict(strongest[:MAX_ENTITIES])
 

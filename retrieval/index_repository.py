@@ -29,7 +29,7 @@ from core.models import (
     SignatureRow,
 )
 from core.types import DocumentStatus, Scope
-from ingest.growth import forget, removed_with
+from ingest.growth import forget, removed_with, serialise_document
 from ingest.split import encoder_text
 from retrieval.lexical import LexicalDocument
 from retrieval.tier_repository import TierState as TierState
@@ -273,18 +273,22 @@ def make_live(session: Session, document_id: str, version: int, warnings: Sequen
     Returns:
         Ids that the index must forget.
     """
+    # Earlier versions can only have been made before this one is indexed, so the unlocked look is enough.
+    latest = session.scalar(select(DocumentRow.latest_version).where(DocumentRow.id == document_id))
+    if latest is not None and latest > 1:
+        serialise_document(session, document_id)
     document = session.scalar(select(DocumentRow).where(DocumentRow.id == document_id).with_for_update())
     if document is None or document.status == DocumentStatus.DELETING.value:
         return logged_ids(session, document_id)
     if document.live_version is not None and document.live_version > version:
-        _drop_passages(session, document_id, PassageRow.version == version)
+        _drop_passages(session, document, PassageRow.version == version)
     else:
         if document.live_version != version:
             _mark_stale(session, document_id, version)
         document.live_version = version
         session.flush()
         if version > 1:
-            _drop_passages(session, document_id, PassageRow.version < version)
+            _drop_passages(session, document, PassageRow.version < version)
             _drop_texts(session, document_id, version)
         _drop_old_pairs(session, document_id)
         if document.latest_version == version:
@@ -295,11 +299,11 @@ def make_live(session: Session, document_id: str, version: int, warnings: Sequen
     return logged_ids(session, document_id) - document_passages(session, document_id)
 
 
-def _drop_passages(session: Session, document_id: str, which: Any) -> None:
+def _drop_passages(session: Session, document: DocumentRow, which: Any) -> None:
     """Vectors and mentions go with their passage (ON DELETE CASCADE), entities with their last mention."""
-    gone = select(PassageRow.id).where(PassageRow.document_id == document_id, which)
-    removed = removed_with(session, MentionRow.passage_id.in_(gone))
-    session.execute(delete(PassageRow).where(PassageRow.document_id == document_id, which))
+    gone = select(PassageRow.id).where(PassageRow.document_id == document.id, which)
+    removed = removed_with(session, document.tenant_id, MentionRow.passage_id.in_(gone))
+    session.execute(delete(PassageRow).where(PassageRow.document_id == document.id, which))
     forget(session, removed)
 
 

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import platform
 import statistics
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
-import psutil
-
+from core.measured import machine, versions
 from core.settings import get_settings
 from core.types import Route
 from retrieval.scratch import CorpusDocument, ScratchStack, scratch_stack
 
 Qrels = Mapping[str, Mapping[str, float]]
 CUTOFF = 10
+LIBRARIES = ("torch", "openvino", "sentence-transformers", "faiss-cpu", "tantivy", "numpy", "jieba", "rjieba")
 SEED = 0  # nothing here is random; stated because every measurement states its seed
 
 
@@ -113,7 +111,7 @@ def eval_retrieval(corpus: Path, queries: Path, qrels: Path, *, limit: int | Non
         **figures,
         "ingest_s": round(ingest_s, 1),
         "machine": machine(),
-        "versions": versions(),
+        "versions": versions(*LIBRARIES),
         "seed": SEED,
         "sizes": {"documents": len(documents), "questions": len(asked)},
         "encoder": get_settings().packs.encoder,
@@ -161,26 +159,3 @@ def _ask_all(stack: ScratchStack, asked: Sequence[tuple[str, str]], judged: Qrel
 def _documents(passage_ids: Sequence[int], document_of: Mapping[int, str]) -> list[str]:
     """Documents in the order of their best passages."""
     return list(dict.fromkeys(document_of[i] for i in passage_ids if i in document_of))
-
-
-def machine() -> dict[str, Any]:
-    """What the figures were taken on."""
-    return {
-        "cpus": psutil.cpu_count(logical=True),
-        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "processor": platform.machine(),
-        "system": f"{platform.system()} {platform.release()}",
-        "load_1m": round(psutil.getloadavg()[0], 2),
-    }
-
-
-def versions() -> dict[str, str]:
-    """Versions of what the figures depend on."""
-    names = ("geo-engine", "torch", "sentence-transformers", "faiss-cpu", "tantivy", "numpy", "jieba")
-    found = {"python": platform.python_version()}
-    for name in names:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core.measured import machine, versions
 from core.settings import get_settings
 from core.types import Span
-from retrieval.measure import SEED, machine, report_progress, versions
+from retrieval.measure import LIBRARIES, SEED, report_progress
 from retrieval.scratch import CorpusDocument, ScratchStack, scratch_stack
 
 TOP = 5
@@ -112,7 +113,7 @@ def eval_chunks(folder: Path, *, limit: int | None = None) -> dict[str, Any]:
         **sizes,
         "passage_tokens": settings.ingest.passage_tokens,
         "machine": machine(),
-        "versions": versions(),
+        "versions": versions(*LIBRARIES),
         "seed": SEED,
         "sizes": {"documents": len(sources), "questions": len(questions)},
         "encoder": settings.packs.encoder,

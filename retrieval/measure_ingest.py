@@ -18,9 +18,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from core.errors import GeoError
+from core.measured import machine, versions
 from core.settings import get_settings
 from ingest.peers import peer_python
-from retrieval.measure import SEED, machine, versions
+from retrieval.measure import LIBRARIES, SEED
 from retrieval.measure_texts import made_passages
 
 PEERS = ("txtai==9.14.0", "haystack-ai==3.4.1")
@@ -70,7 +71,7 @@ def bench_ingest(
         **walk,
         "embed": embed,
         "machine": machine(),
-        "versions": versions() | runs["versions"],
+        "versions": versions(*LIBRARIES) | runs["versions"],
         "seed": SEED,
         "sizes": {
             "documents": sorted(sizes),

@@ -109,6 +109,7 @@ def entities(
     from core.settings import get_settings
     from ingest.measure_entities import eval_entities
     from ingest.similarity import similarity
+    from retrieval.measure import report_progress
 
     figures = eval_entities(
         entities,
@@ -117,6 +118,7 @@ def entities(
         gold_mentions=gold_mentions,
         threshold=get_settings().ingest.link_threshold if threshold is None else threshold,
         similarity=similarity if encoder else None,
+        progress=report_progress("link"),
     )
     if json:
         emit(figures)

@@ -56,6 +56,8 @@ def test_a_short_form_is_found_and_tied_to_the_full_name(
     ],
 )
 def test_a_name_that_the_document_defines_is_tied(text: str, full: str, alias: str) -> None:
+    # The recogniser may miss the short form or find it.
+    assert read(text, (full, "ORG")) == [(full, ""), (alias, full), (alias, full)]
     assert (alias, full) in read(text, (full, "ORG"), (alias, "ORG"))
 
 

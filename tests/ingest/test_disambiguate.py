@@ -172,6 +172,23 @@ def test_catalogue_names_are_found_as_whole_words(alias: str, text: str, found: 
     assert [text[m.start : m.end] for m in known.find(text)] == found
 
 
+def test_readings_share_a_name_by_weight_and_a_pin_leaves_one() -> None:
+    both = [("ent_1", "PERSON", "Kim", "", []), ("ent_2", "PERSON", "KIM", "", [])]
+    known = catalogue(*both, weights={"ent_1": 3.0})
+    assert known.readings("kim") == {"ent_1": 0.75, "ent_2": 0.25}
+    assert known.readings("Kimm") == {}
+    pinned = catalogue(*both, pins={alias_key("Kim"): "ent_2"})
+    assert pinned.readings("Kim") == {"ent_2": 1.0}
+
+
+def test_bare_names_are_not_given_to_the_encoder() -> None:
+    def never(*_: object) -> list[float]:
+        raise AssertionError("the encoder was loaded for nothing")
+
+    known = catalogue(("ent_1", "PERSON", "Ann Kim", "", []), ("ent_2", "PERSON", "Bo Kim", "", []))
+    assert resolve("Kim spoke.", "Kim", known, similarity=never).entity_id is None
+
+
 def test_the_longest_catalogue_name_wins() -> None:
     known = catalogue(("ent_a", "", "Bank", "", []), ("ent_b", "", "Bank of North", "", []))
     text = "The Bank of North and the Bank."

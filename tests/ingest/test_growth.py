@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import permutations
 
 import pytest
 from sqlalchemy import select
 
 from core.db import Database
-from core.models import EntityRow, MentionRow, TenantRow
-from core.types import Role, Scope
-from ingest import service
+from core.models import EntityRow, JobRow, MentionRow, TenantRow
+from core.types import LinkedMention, Role, Scope, Span
+from core.worker import Task
+from ingest import service, tasks, writing
 from ingest.entity_repository import catalogue_stamp, load_catalogue
 from tests.ingest.lifecycle import SCOPE, TENANT, make_tenants, run_waiting, upload
 
@@ -73,8 +75,6 @@ def test_an_organisation_is_one_entity_in_all_documents_and_goes_with_the_last(d
 
 
 def purge(db: Database, document_id: str) -> None:
-    from ingest import writing
-
     with db.write() as session:
         writing.purge_document(session, document_id, [])
 
@@ -97,10 +97,6 @@ def test_a_reprocess_changes_nothing(database: Database) -> None:
     make_tenants(database)
     document = ingest(database, "b", ZH["b"])
     before = linked(database, document, "李伟")
-    from core.models import JobRow
-    from core.worker import Task
-    from ingest import tasks
-
     with database.write() as session:
         job = session.scalars(
             select(JobRow).where(JobRow.subject_id == document, JobRow.task == Task.DISAMBIGUATE.value)
@@ -148,3 +144,47 @@ def test_tenants_share_no_entity(database: Database) -> None:
         assert session.get(TenantRow, "ten_b") is not None
         stranger = Scope("ten_b", None, "key_b", Role.ADMIN)
         assert service.search_entities(session, stranger, text="云河").items == ()
+
+
+def test_two_workers_that_rewrite_documents_of_the_same_people_never_wait_for_each_other(
+    postgres_database: Database,
+) -> None:
+    """Each rewrite changes people of the other's document; without one order of locks that deadlocks."""
+    make_tenants(postgres_database)
+    ids = [
+        ingest(
+            postgres_database, str(n), f"John Carter of Northgate Stores Ltd met Mary Field of Acme{n} Ltd.\n"
+        )
+        for n in range(2)
+    ]
+    failures: list[BaseException] = []
+
+    def rewrite(document_id: str, firms: tuple[str, str]) -> None:
+        with postgres_database.read() as session:
+            rows = session.scalars(select(MentionRow).where(MentionRow.document_id == document_id)).all()
+            people = [
+                LinkedMention(
+                    r.passage_id, Span(r.start, r.end), r.surface, None, 0.0, "nil=unknown_name", "PERSON"
+                )
+                for r in rows
+                if r.type == "PERSON"
+            ]
+        try:
+            for turn in range(40):
+                with postgres_database.write() as session:
+                    writing.write_links(
+                        session, document_id, 1, people, [frozenset({firms[turn % 2]})] * len(people)
+                    )
+        except BaseException as error:  # noqa: BLE001 - shown by the test
+            failures.append(error)
+
+    threads = [
+        threading.Thread(target=rewrite, args=(ids[0], ("shared", "one"))),
+        threading.Thread(target=rewrite, args=(ids[1], ("shared", "two"))),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failures == []
+    assert not any(thread.is_alive() for thread in threads)

@@ -38,7 +38,11 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_given_mentions_are_linked_and_those_without_an_entity_counted_apart(
     files: tuple[Path, Path],
 ) -> None:
-    figures = eval_entities(*files, files[0].parent)
+    seen: list[tuple[int, int]] = []
+    figures = eval_entities(*files, files[0].parent, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 1)]
+    assert figures["sizes"] == {"entities": 3, "texts": 1, "mentions": 4}
+    assert {"machine", "versions", "seed", "peer", "limit"} <= set(figures)
     assert (figures["n"], figures["accuracy"], figures["candidate_recall@50"]) == (3, 1.0, 1.0)
     assert (figures["nil_accuracy"], figures["precision"], figures["f1"]) == (1.0, 1.0, 1.0)
     assert list(figures["by_benchmark"]) == ["b"]

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.types import Lang, LinkedMention, Passage, Span
-from ingest.nil_clusters import Appearance, affiliations, name_key, people, settle
+from ingest.nil_clusters import Appearance, affiliations, name_key, settle
 
 
 def seen(document: str, *beside: str, entity: str | None = None) -> Appearance:
@@ -12,8 +12,11 @@ def seen(document: str, *beside: str, entity: str | None = None) -> Appearance:
 
 
 def groups(*appearances: Appearance) -> list[set[str]]:
-    found = people(settle("t", "李伟", appearances))
-    return [{document for document, _ in group} for group in found]
+    found: dict[str, set[str]] = {}
+    for appearance, entity_id in settle("t", "李伟", appearances).items():
+        if entity_id is not None:
+            found.setdefault(entity_id, set()).add(appearance.document_id)
+    return sorted(found.values(), key=sorted)
 
 
 def test_people_of_one_name_in_two_companies_stay_two_and_a_stranger_is_neither() -> None:

@@ -62,7 +62,7 @@ def test_an_import_reaches_the_documents_that_have_the_name_and_no_others(databa
     (entity,) = load(database, {"name": "quarbix", "type": "PRODUCT"})
     (job,) = relink(database)
     assert job.status == JobStatus.DONE.value
-    assert (job.progress_done, job.progress_total) == (1, 2)
+    assert (job.progress_done, job.progress_total) == (2, 2)
     assert links(database, named)["quarbix"] == entity
     assert links(database, wide)["ＱＵＡＲＢＩＸ"] == entity
     assert row_ids(database, other) == before
