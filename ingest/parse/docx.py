@@ -16,10 +16,10 @@ from ingest.parse.docx_styles import Styles, W
 from ingest.parse.docx_text import TextReader
 from ingest.parse.findings import comment_line, comments_heading
 from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
+from ingest.parse.office import finished
 from ingest.parse.office_pictures import PictureReader
 from ingest.parse.ooxml import A, OfficePackage, R
 from ingest.parse.sniff import DOCX
-from ingest.parse.within import check_length
 
 _REVISIONS = tuple(W + name for name in ("ins", "del", "moveFrom", "moveTo", "cellIns", "cellDel"))
 _IMAGE_DATA = "{urn:schemas-microsoft-com:vml}imagedata"
@@ -53,20 +53,9 @@ def parse_docx(content: bytes, options: ParseOptions, media_type: str = DOCX) ->
         names = _pictures(package, part, root)
         blocks = pictures.blocks(names, 1, len(names))
     blocks = _furniture(package, part, body, blocks)
-    check_length(sum(len(b.text) for b in blocks), options.limits)
     if next(root.iter(*_REVISIONS), None) is not None:
         package.findings.count("has_revisions")
-    if not blocks:
-        package.findings.refuse_pictures(package.kind)
-    title, properties = package.properties()
-    return ParsedDocument(
-        media_type,
-        tuple(blocks),
-        title=title,
-        warnings=(*package.findings.warnings(), *pictures.warnings(with_pages=False)),
-        partial=package.findings.partial or pictures.partial,
-        properties=properties,
-    )
+    return finished(package, media_type, blocks, options, pictures=pictures)
 
 
 def _is_numbered_main(name: str) -> bool:

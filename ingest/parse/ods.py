@@ -11,8 +11,8 @@ from ingest.parse.findings import Findings, comments_heading
 from ingest.parse.formats import ODS
 from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
 from ingest.parse.odf import OdfPackage, small
+from ingest.parse.office import finished
 from ingest.parse.sheet_tables import Sheet, sheet_blocks
-from ingest.parse.within import check_length
 from ingest.parse.xlsx_sheet import MAX_CELLS, MAX_COLUMNS, MAX_ROWS
 from ingest.parse.xml_stream import stream_xml
 from ingest.parse.zip_package import MemberDamaged
@@ -45,16 +45,7 @@ def parse_ods(content: bytes, options: ParseOptions, media_type: str = ODS) -> P
         tables = max((b.table for b in blocks if b.table is not None), default=0)
         found = sheet_blocks(sheet, tables + 1)
         blocks.extend([*found, *_comments(sheet.name, reader.comments.get(sheet.name, []), found)])
-    check_length(sum(len(b.text) for b in blocks), options.limits)
-    title, properties = package.properties()
-    return ParsedDocument(
-        media_type,
-        tuple(blocks),
-        title=title,
-        warnings=package.findings.warnings(),
-        partial=package.findings.partial,
-        properties=properties,
-    )
+    return finished(package, media_type, blocks, options)
 
 
 def _comments(sheet: str, comments: list[tuple[int, str]], blocks: list[Block]) -> list[Block]:

@@ -25,9 +25,9 @@ from ingest.parse.odf import (
 )
 from ingest.parse.odf_table import table_rows
 from ingest.parse.odt_text import Reading, TextReader
+from ingest.parse.office import finished
 from ingest.parse.office_pictures import PictureReader
 from ingest.parse.ooxml import local
-from ingest.parse.within import check_length
 
 _MAX_HEADING_CHARS = 300
 _MAX_LEVEL = 10
@@ -59,20 +59,9 @@ def parse_odt(content: bytes, options: ParseOptions, media_type: str = ODT) -> P
         links = [(e.get(XLINK + "href") or "").removeprefix("./") for e in text.iter(DRAW + "image")]
         names = [name for name in dict.fromkeys(links) if name in package]
         blocks = pictures.blocks(names, 1, len(names))
-    check_length(sum(len(b.text) for b in blocks), options.limits)
     if any(local(e) in _CHANGES for c in root.iter(TEXT + "changed-region") for e in c):
         package.findings.count("has_revisions")
-    if not blocks:
-        package.findings.refuse_pictures(package.kind)
-    title, properties = package.properties()
-    return ParsedDocument(
-        media_type,
-        tuple(blocks),
-        title=title,
-        warnings=(*package.findings.warnings(), *pictures.warnings(with_pages=False)),
-        partial=package.findings.partial or pictures.partial,
-        properties=properties,
-    )
+    return finished(package, media_type, blocks, options, pictures=pictures)
 
 
 class _Body:

@@ -11,6 +11,7 @@ from ingest.lang import language_of
 from ingest.parse.drawing import drawing_text
 from ingest.parse.formats import PPTX
 from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
+from ingest.parse.office import finished
 from ingest.parse.office_pictures import PictureReader
 from ingest.parse.ooxml import OfficePackage, R, is_true, local
 from ingest.parse.pptx_slide import P, Size, Slide, heading
@@ -42,18 +43,7 @@ def parse_pptx(content: bytes, options: ParseOptions, media_type: str = PPTX) ->
         chars += sum(len(b.text) for b in found)
         check_length(chars, options.limits)
         blocks.extend(found)
-    if not blocks:
-        package.findings.refuse_pictures(package.kind)
-    title, properties = package.properties()
-    return ParsedDocument(
-        media_type,
-        tuple(blocks),
-        title=title,
-        pages=len(show.parts),
-        warnings=(*package.findings.warnings(), *show.pictures.warnings(with_pages=True)),
-        partial=package.findings.partial or show.pictures.partial,
-        properties=properties,
-    )
+    return finished(package, media_type, blocks, options, pictures=show.pictures, pages=len(show.parts))
 
 
 class _Show:

@@ -11,6 +11,7 @@ from ingest.lang import language_of
 from ingest.parse.drawing import drawing_text
 from ingest.parse.findings import comments_heading
 from ingest.parse.model import Block, BlockKind, Fragment, ParsedDocument, ParseOptions
+from ingest.parse.office import finished
 from ingest.parse.ooxml import A, OfficePackage, R, is_true, local
 from ingest.parse.sheet_tables import sheet_blocks
 from ingest.parse.sniff import XLSX
@@ -47,17 +48,7 @@ def parse_xlsx(content: bytes, options: ParseOptions, media_type: str = XLSX) ->
     for name, sheet_part in _sheets(package, part, root, keep_hidden=options.keep_hidden):
         blocks.extend(_sheet(package, name, sheet_part, book, blocks, options.limits.max_chars))
         check_length(sum(len(b.text) for b in blocks), options.limits)
-    if not blocks:
-        package.findings.refuse_pictures(package.kind)
-    title, properties = package.properties()
-    return ParsedDocument(
-        media_type,
-        tuple(blocks),
-        title=title,
-        warnings=package.findings.warnings(),
-        partial=package.findings.partial,
-        properties=properties,
-    )
+    return finished(package, media_type, blocks, options)
 
 
 def _linked(package: OfficePackage, part: str, kind: str) -> Any | None:
