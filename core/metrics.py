@@ -40,3 +40,20 @@ INDEX_PUBLISH_SECONDS = Histogram(
     "Time to make pending log entries searchable",
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
 )
+RECALL = Gauge(
+    "geo_recall_at_10",
+    "Mean recall@10 of sampled live questions against exact search",
+    ["tier"],
+    multiprocess_mode="mostrecent",
+)
+RECALL_FLOOR = Gauge(
+    "geo_recall_floor", "Recall@10 that every tier must reach", multiprocess_mode="mostrecent"
+)
+RECALL_SAMPLES = Counter("geo_recall_samples_total", "Questions run again exactly", ["tier"])
+TIER_EFFORT = Gauge(
+    "geo_tier_effort",
+    "What a search looks at, times what the build chose",
+    ["tier"],
+    multiprocess_mode="mostrecent",
+)
+MOVES = Counter("geo_moves_total", "Documents moved between tiers", ["from_tier", "to_tier", "reason"])

@@ -188,6 +188,47 @@ class RetrievalSettings(_Section):
     page_vectors: int = Field(default=4096, ge=16, le=1 << 20, description="vectors per page file")
     segment_merge_count: int = Field(default=8, ge=2, le=1000)
     keep_generations: int = Field(default=2, ge=2, le=20)
+    recall_floor: float = Field(
+        default=0.95, gt=0, le=1, description="recall@10 against exact search that every tier must reach"
+    )
+
+
+class PlacementSettings(_Section):
+    """Which tier documents are in; a collection's placement policy says what differs for it."""
+
+    interval_s: float = Field(
+        default=300.0, ge=1, le=86_400, description="the beat plans and makes moves this often"
+    )
+    half_life_days: float = Field(
+        default=14.0, gt=0, le=3650, description="a use counts half after so long, a quarter after twice"
+    )
+    moves_per_round: int = Field(default=500, ge=1, le=100_000, description="documents moved at a time")
+    min_stay_hours: float = Field(
+        default=24.0, ge=0, le=8760, description="a moved document is left where it is for so long"
+    )
+    # An exact search of 50,000 vectors of 384 numbers takes a few milliseconds: nothing is gained below.
+    roomy_vectors: int = Field(
+        default=50_000, ge=0, description="idle documents stay hot while the hot tier holds no more vectors"
+    )
+    hot_vectors: int | None = Field(default=None, ge=0, description="budget of the hot tier; unset: none")
+    warm_vectors: int | None = Field(default=None, ge=0, description="budget of the warm tier; unset: none")
+    keep_moves_days: int = Field(default=90, ge=1, le=3650, description="move events are kept so long")
+
+
+class RecallSettings(_Section):
+    """The monitor that runs a share of the live questions again, exactly."""
+
+    sample_share: float = Field(default=0.05, ge=0, le=1, description="of all questions")
+    interval_s: float = Field(default=30.0, ge=0.2, le=3600, description="the beat measures this often")
+    per_round: int = Field(
+        default=20, ge=1, le=1000, description="questions measured at a time, newest first"
+    )
+    window: int = Field(default=100, ge=1, le=10_000, description="samples that the mean is taken over")
+    min_samples: int = Field(default=20, ge=1, le=10_000, description="fewer change nothing")
+    max_effort: float = Field(
+        default=8.0, ge=1, le=64, description="times the built search effort; beyond it the tier is rebuilt"
+    )
+    keep_days: int = Field(default=30, ge=1, le=3650, description="samples are kept so long")
 
 
 class GenerationSettings(_Section):
@@ -248,6 +289,8 @@ class Settings(BaseSettings):
     packs: PackSettings = Field(default_factory=PackSettings)
     ingest: IngestSettings = Field(default_factory=IngestSettings)
     retrieval: RetrievalSettings = Field(default_factory=RetrievalSettings)
+    placement: PlacementSettings = Field(default_factory=PlacementSettings)
+    recall: RecallSettings = Field(default_factory=RecallSettings)
     generation: GenerationSettings = Field(default_factory=GenerationSettings)
     client: ClientSettings = Field(default_factory=ClientSettings)
     log: LogSettings = Field(default_factory=LogSettings)

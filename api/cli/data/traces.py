@@ -19,7 +19,7 @@ from core.types import DocumentStatus
 from ingest.service import erase_claims
 
 # What was done, not what it held. `evidence` keeps ids, not sentences; `index_log` has a check of its own.
-_HISTORY = {"documents", "evidence", "index_log", "jobs", "audit"}
+_HISTORY = {"documents", "evidence", "index_log", "jobs", "audit", "moves"}
 
 
 def _references() -> Iterator[tuple[Table, Column[Any]]]:
@@ -46,6 +46,8 @@ def _superseded() -> Iterator[tuple[Table, ColumnElement[bool]]]:
     settled = DocumentRow.status.in_((DocumentStatus.READY.value, DocumentStatus.FAILED.value))
     for table, column in _references():
         if table.name == "document_versions":  # they keep the originals
+            continue
+        if "version" not in table.c:  # it speaks of the document as a whole
             continue
         version = table.c["other_version" if column.name == "other_id" else "version"]
         needed = or_(
