@@ -99,7 +99,8 @@ def _hot_status(session: Session) -> TierStatus:
     if row.generation:
         try:
             manifest = IndexFolder(get_settings().index_dir).read_manifest(row.generation)
-            vectors, segments = manifest.live_count, len(manifest.segments)
+            hot = manifest.tier(Tier.HOT.value)
+            vectors, segments = hot.live_count, len(hot.segments)
         except (DamagedIndex, OSError) as error:
             refused = refused or str(error)
     status = "refused" if refused else "ready" if row.generation else "empty"

@@ -84,10 +84,11 @@ def _live(session: Session, model: str) -> tuple[set[int], set[int]]:
 
 
 def _listed(folder: IndexFolder, manifest: Manifest) -> set[int]:
-    opened = OpenSegments(folder, manifest)
     listed: set[int] = set()
-    for segment in opened.segments:
-        dead = opened.dead.get(segment.ref.name)
-        ids = segment.ids if dead is None else segment.ids[~np.asarray(dead)]
-        listed.update(ids.tolist())
+    for name, ref in manifest.tiers.items():
+        opened = OpenSegments(folder.tier(name), ref)
+        for segment in opened.segments:
+            dead = opened.dead.get(segment.ref.name)
+            ids = segment.ids if dead is None else segment.ids[~np.asarray(dead)]
+            listed.update(ids.tolist())
     return listed

@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from core.db import Database
 from core.ids import new_id
+from core.types import Tier
 from retrieval import index_repository as repository
 from retrieval.files import DamagedIndex
 from retrieval.index_repository import LogEntry
 from retrieval.lexical import LexicalDocument, LexicalWriter
-from retrieval.manifest import DeadRef, IndexFolder, Manifest, SegmentRef
+from retrieval.manifest import DeadRef, IndexFolder, Manifest, SegmentRef, TierFolder, TierRef
 from retrieval.vector_pages import (
     Segment,
     dead_rows_file,
@@ -46,14 +47,14 @@ class Layout:
 
 
 class OpenSegments:
-    """Segments of one manifest with their dead rows, as the writer needs them: ids, no vectors."""
+    """Segments of one tier with their dead rows, as the writer needs them: ids, no vectors."""
 
-    def __init__(self, folder: IndexFolder, manifest: Manifest) -> None:
+    def __init__(self, folder: TierFolder, tier: TierRef) -> None:
         self._folder = folder
-        self.segments = [_opened(folder, ref) for ref in manifest.segments]
+        self.segments = [_opened(folder, ref) for ref in tier.segments]
         self.dead: dict[str, Mask] = {}
-        if manifest.dead is not None:
-            stored = read_dead_rows(folder.dead / manifest.dead.name, manifest.dead.checksum)
+        if tier.dead is not None:
+            stored = read_dead_rows(folder.dead / tier.dead.name, tier.dead.checksum)
             for segment in self.segments:
                 if (rows := stored.get(segment.ref.name)) is not None:
                     self.dead[segment.ref.name] = _mask(len(segment.ids), rows)
@@ -142,14 +143,15 @@ def apply_entries(
             final[passage_id] = entry.op
     adds = [i for i, op in final.items() if op == "add"]
     deletes = [i for i, op in final.items() if op == "delete"]
-    segments = OpenSegments(folder, manifest)
+    place, hot = folder.tier(Tier.HOT.value), manifest.tier(Tier.HOT.value)
+    segments = OpenSegments(place, hot)
     segments.bury(deletes)
     missing = sorted(set(adds) - segments.present(adds))
     with db.read() as session:
         vectors = repository.vector_rows(session, missing, model)
     segments.add(
         write_segments(
-            folder.segments,
+            place.segments,
             vectors,
             dimension=dimension,
             page_vectors=layout.page_vectors,
@@ -161,15 +163,14 @@ def apply_entries(
     with db.read() as session:  # texts are read as they are written: a thousand documents may be large
         texts = repository.lexical_documents(session, adds)
         change_lexical(folder, lexical, texts, deletes, fresh=not manifest.lexical)
+    refs = tuple(s.ref for s in segments.segments)
     return replace(
         manifest,
         applied_seq=entries[-1].seq if entries else manifest.applied_seq,
         model=model,
         dimension=dimension,
-        segments=tuple(s.ref for s in segments.segments),
-        dead=segments.store_dead(manifest.dead),
         lexical=lexical,
-    )
+    ).with_tier(Tier.HOT.value, replace(hot, segments=refs, dead=segments.store_dead(hot.dead)))
 
 
 def change_lexical(
@@ -193,7 +194,7 @@ def change_lexical(
 _headers: dict[tuple[str, str], Segment] = {}  # ids are 8 bytes a row; reading them anew costs every publish
 
 
-def _opened(folder: IndexFolder, ref: SegmentRef) -> Segment:
+def _opened(folder: TierFolder, ref: SegmentRef) -> Segment:
     key = (str(folder.segments), ref.name)
     segment = _headers.get(key)
     if segment is None or segment.ref != ref or not segment.folder.is_dir():
@@ -201,7 +202,7 @@ def _opened(folder: IndexFolder, ref: SegmentRef) -> Segment:
     return segment
 
 
-def forget_segments(folder: IndexFolder, kept: set[str]) -> None:
+def forget_segments(folder: TierFolder, kept: set[str]) -> None:
     """Drop cached headers of segments that are not in `kept`."""
     place = str(folder.segments)
     for key in [k for k in _headers if k[0] == place and k[1] not in kept]:

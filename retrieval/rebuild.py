@@ -34,7 +34,7 @@ from retrieval.faiss_index import load_flat, search_flat
 from retrieval.files import DamagedIndex, sync_folder
 from retrieval.index_files import Layout, apply_entries, change_lexical
 from retrieval.lease import writer_lease
-from retrieval.manifest import IndexFolder, Manifest
+from retrieval.manifest import IndexFolder, Manifest, TierRef
 from retrieval.vector_pages import VectorRow, open_segment, write_segments
 from retrieval.writer import IndexWriter, VectorSpace, index_writer, verify_segments
 
@@ -106,7 +106,7 @@ class Builder:
         change_lexical(aside, lexical, (), (), fresh=True)
         self.stats.update(passages=0, vectors=0, tail_entries=0)
         refs = write_segments(
-            aside.segments,
+            aside.tier(Tier.HOT.value).segments,
             self._rows(aside, lexical),
             dimension=self.space.dimension,
             page_vectors=self._layout().page_vectors,
@@ -114,11 +114,14 @@ class Builder:
         )
         manifest = Manifest(
             applied_seq=seq, model=self.space.model, dimension=self.space.dimension,
-            segments=tuple(refs), lexical=lexical,
+            tiers={Tier.HOT.value: TierRef(tuple(refs))}, lexical=lexical,
         )  # fmt: skip
         self._verify(aside, manifest)
         manifest = self._replay(aside, manifest, down_to=_SHORT_TAIL)
-        self.stats.update(segments=len(manifest.segments), build_s=round(time.perf_counter() - start, 3))
+        self.stats.update(
+            segments=len(manifest.tier(Tier.HOT.value).segments),
+            build_s=round(time.perf_counter() - start, 3),
+        )
         return manifest
 
     def swap(self, writer: IndexWriter, manifest: Manifest) -> Manifest:
@@ -127,7 +130,7 @@ class Builder:
         Raises:
             BuildRejected: live passages are missing from the new files.
         """
-        start = time.perf_counter()
+        start, hot = time.perf_counter(), Tier.HOT.value
         aside = self._aside()
         manifest = self._replay(aside, manifest, down_to=0)
         with self.db.read() as session:
@@ -138,12 +141,13 @@ class Builder:
                 f"The build holds {manifest.live_count} vectors, the database {live}; nothing was changed.",
                 build_id=self.build_id,
             )
-        for ref in manifest.segments:
-            (aside.segments / ref.name).rename(self.folder.segments / ref.name)
-        if manifest.dead is not None:
-            (aside.dead / manifest.dead.name).rename(self.folder.dead / manifest.dead.name)
+        built, source, target = manifest.tier(hot), aside.tier(hot), self.folder.tier(hot)
+        for ref in built.segments:
+            (source.segments / ref.name).rename(target.segments / ref.name)
+        if built.dead is not None:
+            (source.dead / built.dead.name).rename(target.dead / built.dead.name)
         (aside.lexical / manifest.lexical).rename(self.folder.lexical / manifest.lexical)
-        for place in (self.folder.segments, self.folder.dead, self.folder.lexical):
+        for place in (target.segments, target.dead, self.folder.lexical):
             sync_folder(place)
         kept = _restorable(self.folder, (state.generation, *state.previous))
         published = writer.publish(manifest, previous=kept, mended=True)
@@ -217,11 +221,11 @@ class Builder:
                 f"{self.stats['vectors']} vectors were written, {count} are there.", build_id=self.build_id
             )
         self.stats["sampled"] = 0
-        for ref in manifest.segments:
+        for ref in manifest.tier(Tier.HOT.value).segments:
             self._check_samples(aside, ref)
 
     def _check_samples(self, aside: IndexFolder, ref: Any) -> None:
-        segment = load_flat(open_segment(aside.segments, ref))
+        segment = load_flat(open_segment(aside.tier(Tier.HOT.value).segments, ref))
         step = max(1, len(segment.ids) // _SAMPLES_PER_SEGMENT)
         for row in range(0, len(segment.ids), step):
             span = next(s for s in segment.spans if s.start <= row < s.end)

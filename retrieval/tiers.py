@@ -26,12 +26,11 @@ from core.types import Scope, Tier
 from retrieval.faiss_index import FlatSegment, load_flat, search_flat
 from retrieval.files import DamagedIndex
 from retrieval.lexical import LexicalReader
-from retrieval.manifest import IndexFolder, Manifest
+from retrieval.manifest import LEXICAL, IndexFolder, Manifest
 from retrieval.vector_pages import open_segment, read_dead_rows
 
 log = logging.getLogger(__name__)
 
-LEXICAL = "lexical"
 _ATTEMPTS = 5  # a writer may collect a generation while it is being loaded
 OnDamage = Callable[[str, str], None]
 
@@ -192,24 +191,24 @@ class IndexReader:
         return attempt == 0 or self._folder.current_stamp() != self._stamp
 
     def _load_hot(self, manifest: Manifest) -> HotReader:
+        place, hot = self._folder.tier(Tier.HOT.value), manifest.tier(Tier.HOT.value)
         known = {s.name: s for s in self._snapshot.hot.segments}
         segments = tuple(
-            known.get(ref.name) or load_flat(open_segment(self._folder.segments, ref))
-            for ref in manifest.segments
+            known.get(ref.name) or load_flat(open_segment(place.segments, ref)) for ref in hot.segments
         )
         dead: dict[str, npt.NDArray[np.bool_]] = {}
-        if manifest.dead is not None:
-            stored = read_dead_rows(self._folder.dead / manifest.dead.name, manifest.dead.checksum)
+        if hot.dead is not None:
+            stored = read_dead_rows(place.dead / hot.dead.name, hot.dead.checksum)
             for segment in segments:
                 if (rows := stored.get(segment.name)) is not None:
                     mask = np.zeros(len(segment.ids), np.bool_)
                     mask[rows] = True
                     dead[segment.name] = mask
-        return HotReader(manifest.generation, manifest.dimension, manifest.live_count, segments, dead)
+        return HotReader(manifest.generation, manifest.dimension, hot.live_count, segments, dead)
 
     def _serve(self, manifest: Manifest, hot: HotReader) -> IndexSnapshot:
         INDEX_GENERATION.labels(Tier.HOT.value).set(manifest.generation)
-        INDEX_VECTORS.labels(Tier.HOT.value).set(manifest.live_count)
+        INDEX_VECTORS.labels(Tier.HOT.value).set(hot.live_count)
         TIER_REFUSED.labels(Tier.HOT.value).set(0)
         return IndexSnapshot(manifest.generation, hot, self._lexical(manifest))
 

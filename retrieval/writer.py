@@ -19,6 +19,7 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from sqlalchemy.orm import Session
 
@@ -161,7 +162,7 @@ class IndexWriter:
 
     def _collect(self, current: Manifest, previous: tuple[int, ...]) -> None:
         """Remove files that no kept generation names, and log entries that none of them needs."""
-        numbers = sorted((int(p.stem) for p in self.folder.manifests.glob("*.json")), reverse=True)
+        numbers = self.folder.generations()
         kept_numbers = {*numbers[: self._keep], *previous, current.generation}
         kept: list[Manifest] = []
         for number in numbers:
@@ -172,11 +173,13 @@ class IndexWriter:
                 kept.append(self.folder.read_manifest(number))
             except DamagedIndex:
                 log.warning("kept_manifest_damaged", extra={"generation": number})
-        segments = {s.name for m in kept for s in m.segments}
-        _remove_except(
-            self.folder, segments, {m.dead.name for m in kept if m.dead}, {m.lexical for m in kept}
-        )
-        forget_segments(self.folder, segments)
+        for tier, place in self.folder.tiers.items():
+            refs = [m.tier(tier) for m in kept]
+            segments = {s.name for ref in refs for s in ref.segments}
+            _remove_except(place.segments, segments)
+            _remove_except(place.dead, {ref.dead.name for ref in refs if ref.dead})
+            forget_segments(place, segments)
+        _remove_except(self.folder.lexical, {m.lexical for m in kept})
         if current.generation % _TRIM_EVERY == 0:
             with self.db.write() as session:
                 repository.trim_log(session, min(m.applied_seq for m in kept))
@@ -228,19 +231,19 @@ def verify_segments(folder: IndexFolder, manifest: Manifest) -> int:
     Raises:
         DamagedIndex: something is missing, does not match, or counts disagree.
     """
-    opened = OpenSegments(folder, manifest)
-    for segment in opened.segments:
+    opened = [OpenSegments(folder.tier(name), ref) for name, ref in manifest.tiers.items()]
+    for segment in (s for tier in opened for s in tier.segments):
         rows = sum(len(page) for page in segment.pages())
         if rows != segment.ref.count:
             raise DamagedIndex(f"Segment {segment.ref.name} holds {rows} vectors, not {segment.ref.count}.")
     return manifest.live_count
 
 
-def _remove_except(folder: IndexFolder, segments: set[str], dead: set[str], lexical: set[str]) -> None:
-    for place, names in ((folder.segments, segments), (folder.lexical, lexical)):
-        for entry in place.iterdir():
-            if entry.name not in names:
-                shutil.rmtree(entry, ignore_errors=True)
-    for entry in folder.dead.iterdir():
-        if entry.name not in dead:
+def _remove_except(place: Path, kept: set[str]) -> None:
+    for entry in place.iterdir():
+        if entry.name in kept:
+            continue
+        if entry.is_dir():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
             entry.unlink(missing_ok=True)

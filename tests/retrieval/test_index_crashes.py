@@ -206,14 +206,14 @@ def test_four_readers_and_one_writer_agree_for_seconds(corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["segments/*/page-00000.npy", "segments/*/ids.npy", "dead/*.npz", "CURRENT"]
+    "where", ["hot/segments/*/page-00000.npy", "hot/segments/*/ids.npy", "hot/dead/*.npz", "CURRENT"]
 )
 def test_a_file_cut_by_half_is_refused_and_rebuilt(corpus: Corpus, where: str) -> None:
     document = corpus.document(2)
     corpus.index(document)
     corpus.index(corpus.document(3))
     corpus.unindex(document)
-    files = sorted(corpus.folder.hot.glob(where))
+    files = sorted(corpus.folder.root.glob(where))
     assert files
     for file in files:
         file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])

@@ -46,7 +46,7 @@ def assert_exact(corpus: Corpus, scope: Scope = ALL) -> None:
 def test_search_equals_an_exact_scan_over_many_segments_and_merges(corpus: Corpus) -> None:
     for n in range(30):
         corpus.index(corpus.document(n % 4 + 1, collection=f"c{n % 3}"))
-    assert len(manifest(corpus).segments) <= 9
+    assert len(manifest(corpus).tier("hot").segments) <= 9
     assert manifest(corpus).live_count == len(corpus.vectors)
     assert_exact(corpus)
     assert_exact(corpus, Scope("t1", ("c1",), "test"))
@@ -223,8 +223,8 @@ def test_old_generations_are_collected(corpus: Corpus) -> None:
     for _ in range(12):
         corpus.index(corpus.document(2))
     assert len(list(corpus.folder.manifests.glob("*.json"))) <= 3
-    named = {s.name for s in manifest(corpus).segments}
-    stored = {p.name for p in corpus.folder.segments.iterdir()}
+    named = {s.name for s in manifest(corpus).tier("hot").segments}
+    stored = {p.name for p in corpus.folder.tier("hot").segments.iterdir()}
     assert named <= stored
     assert len(stored) < 20
     assert verify_segments(corpus.folder, manifest(corpus)) == len(corpus.vectors)
@@ -233,7 +233,7 @@ def test_old_generations_are_collected(corpus: Corpus) -> None:
 @pytest.mark.parametrize("what", ["page-00000.npy", "ids.npy", "segment.json"])
 def test_a_cut_segment_file_refuses_the_tier_and_tells(corpus: Corpus, what: str) -> None:
     corpus.index(corpus.document(3))
-    path = next(corpus.folder.segments.iterdir()) / what
+    path = next(corpus.folder.tier("hot").segments.iterdir()) / what
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     told: list[tuple[str, str]] = []
     reader = corpus.reader()

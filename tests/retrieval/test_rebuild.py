@@ -65,8 +65,8 @@ def test_rebuild_leaves_tombstones_and_orphans_behind(corpus: Corpus) -> None:
     corpus.index(deleted)
     corpus.unindex(deleted)
     published = rebuild(builder(corpus))
-    assert sum(s.count for s in published.segments) == published.live_count == 5
-    assert published.dead is None
+    assert sum(s.count for s in published.tier("hot").segments) == published.live_count == 5
+    assert published.tier("hot").dead is None
     assert_exact(corpus)
 
 
@@ -78,8 +78,10 @@ def test_pages_and_segments_are_cut_by_the_settings(corpus: Corpus, monkeypatch:
     for n in range(3):
         corpus.index(corpus.document(100, collection=f"c{n}"))
     published = rebuild(builder(corpus))
-    assert [s.count for s in published.segments] == [256, 44]
-    pages = list((corpus.folder.segments / published.segments[0].name).glob("page-*.npy"))
+    assert [s.count for s in published.tier("hot").segments] == [256, 44]
+    pages = list(
+        (corpus.folder.tier("hot").segments / published.tier("hot").segments[0].name).glob("page-*.npy")
+    )
     assert len(pages) == 16
     assert_exact(corpus)
     assert_exact(corpus, Scope("t1", ("c2",), "test"))
@@ -122,7 +124,7 @@ def test_a_damaged_build_is_rejected_before_the_swap(corpus: Corpus, monkeypatch
     verify = Builder._verify
 
     def cut_then_verify(self: Builder, aside, manifest) -> None:
-        for page in aside.segments.rglob("page-*.npy"):
+        for page in aside.root.rglob("page-*.npy"):
             page.write_bytes(page.read_bytes()[:-1])
         verify(self, aside, manifest)
 
@@ -164,7 +166,7 @@ def test_rollback_serves_the_kept_generation_with_what_came_since(corpus: Corpus
 def test_damage_is_repaired_on_the_spot(corpus: Corpus) -> None:
     for _ in range(3):
         corpus.index(corpus.document(3))
-    for page in corpus.folder.segments.rglob("*.npy"):
+    for page in corpus.folder.tier("hot").segments.rglob("*.npy"):
         page.write_bytes(b"broken")
     with index_writer(corpus.db, SPACE, folder=corpus.folder) as writer:
         repair(writer, no_encoder)
