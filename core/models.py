@@ -213,6 +213,12 @@ class DocumentRow(Base):
     parse: Mapped[str] = mapped_column(
         String(400), default="", doc="canonical JSON of what differs from the collection; empty: nothing"
     )
+    tier: Mapped[str] = mapped_column(
+        String(8), default="hot", server_default="hot", doc="where the live version's vectors are"
+    )
+    wanted_tier: Mapped[str | None] = mapped_column(
+        String(8), index=True, doc="where they are to be moved; None: where they are"
+    )
     created_at: Mapped[datetime] = _created()
     updated_at: Mapped[datetime] = mapped_column(default=utcnow, onupdate=utcnow)
 
@@ -461,13 +467,19 @@ class MentionRow(Base):
 
 
 class IndexLogRow(Base):
-    """Every add and delete of the index in order; the writer alone appends (decision 4)."""
+    """Every add, delete and move of the index in order; the writer alone appends (decision 4)."""
 
     __tablename__ = "index_log"
     __table_args__ = ({"sqlite_autoincrement": True},)
 
     seq: Mapped[int] = mapped_column(_BigId, primary_key=True, autoincrement=True)
-    op: Mapped[str] = mapped_column(String(8), doc="add or delete")
+    op: Mapped[str] = mapped_column(String(8), doc="add, delete or place")
+    tier: Mapped[str] = mapped_column(
+        String(8),
+        default="hot",
+        server_default="hot",
+        doc="the one that holds the passages after an add or place",
+    )
     document_id: Mapped[str] = mapped_column(String(40), index=True)
     version: Mapped[int]
     passage_ids: Mapped[list[Any]] = mapped_column(default=list)
@@ -503,6 +515,16 @@ class BuildRow(Base):
     status: Mapped[str] = mapped_column(String(16), default="queued")
     open_key: Mapped[str | None] = mapped_column(
         String(8), unique=True, doc="the tier while open: one build per tier"
+    )
+    model: Mapped[str] = mapped_column(
+        String(120), default="", server_default="", doc="the encoder to build with; empty: the served one"
+    )
+    options: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
+    wanted: Mapped[str] = mapped_column(
+        String(16), default="", server_default="", doc="pause or cancel: what somebody asked of it"
+    )
+    seq: Mapped[int] = mapped_column(
+        BigInteger, default=0, server_default="0", doc="it will replay the index log from here: keep that"
     )
     from_generation: Mapped[int] = mapped_column(default=0)
     to_generation: Mapped[int | None]

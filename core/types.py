@@ -79,6 +79,7 @@ class BuildStatus(StrEnum):
 
     QUEUED = "queued"
     RUNNING = "running"
+    PAUSED = "paused"
     PUBLISHED = "published"
     FAILED = "failed"
     CANCELLED = "cancelled"
