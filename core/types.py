@@ -27,6 +27,7 @@ class Route(StrEnum):
     DENSE = "dense"
     LEXICAL = "lexical"
     ENTITY = "entity"
+    CODE = "code"  # asked only when the question has a code (`retrieval/identifiers.py`)
 
 
 class Lang(StrEnum):

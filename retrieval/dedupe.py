@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import regex
 
 from ingest.fold import search_fold
+from retrieval.identifiers import code_texts
 
 SHINGLE = 5  # characters; short enough for Chinese words, long enough that common syllables do not collide
 SAME = 0.85  # Jaccard similarity of the shingle sets from which two passages count as one
@@ -35,7 +36,8 @@ def fingerprint(text: str) -> Fingerprint:
     folded = search_fold(text)
     letters = "".join(_LETTERS.findall(folded))
     shingles = frozenset(letters[i : i + SHINGLE] for i in range(max(1, len(letters) - SHINGLE + 1)))
-    return Fingerprint(shingles, tuple(sorted(token.rstrip(".,:/-") for token in _DECISIVE.findall(folded))))
+    decisive = [token.rstrip(".,:/-") for token in _DECISIVE.findall(folded)]
+    return Fingerprint(shingles, tuple(sorted((*decisive, *code_texts(text)))))
 
 
 def near_duplicates(a: Fingerprint, b: Fingerprint, *, same: float = SAME) -> bool:

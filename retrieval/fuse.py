@@ -14,11 +14,18 @@ Weight = Callable[[Route, int], float]
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """One passage after fusion; `hits` has one entry per route that recalled it, in route order."""
+    """One passage after fusion.
+
+    Attributes:
+        score: the order is by it; `exact` is part of it.
+        hits: one entry per route that recalled it, in route order.
+        exact: what the routes whose scores are not standardized added.
+    """
 
     passage_id: int
     score: float
     hits: tuple[Hit, ...]
+    exact: float = 0.0
 
 
 def route_weights(
@@ -79,7 +86,11 @@ def reciprocal_rank_fusion(
 
 
 def standardized_sum(
-    ranked: Mapping[Route, Sequence[Hit]], *, weight: Weight = equal_weights, clip: float = 4.0
+    ranked: Mapping[Route, Sequence[Hit]],
+    *,
+    weight: Weight = equal_weights,
+    clip: float = 4.0,
+    exact: Mapping[Route, float] | None = None,
 ) -> list[Fused]:
     """Merge by scores, standardized inside each route for this one query.
 
@@ -91,6 +102,8 @@ def standardized_sum(
         ranked: hits per route, best first; a passage occurs at most once per route. Not modified.
         weight: route's weight for a passage, ≥ 0.
         clip: bound on one standardized score, so that a single outlier cannot outvote every other route.
+        exact: routes whose scores mean the same for every question, with their weights: weight · score is
+            added as it is, and nothing is taken from a passage that such a route did not return.
 
     Returns:
         One entry per passage, best first; ties by passage id.
@@ -100,14 +113,18 @@ def standardized_sum(
     """
     hits = _by_passage(ranked)
     scores = dict.fromkeys(hits, 0.0)
+    added = {
+        passage_id: math.fsum((exact or {}).get(hit.route, 0.0) * hit.score for hit in own)
+        for passage_id, own in hits.items()
+    }
     for route, own in ranked.items():
-        if not own:
+        if not own or route in (exact or {}):
             continue
         standardized = _standardize(own, clip)
         floor = min(min(standardized.values()), -1.0 if len(set(standardized.values())) == 1 else math.inf)
         for passage_id in hits:
             scores[passage_id] += weight(route, passage_id) * standardized.get(passage_id, floor)
-    return _ranked(scores, hits)
+    return _ranked({i: score + added[i] for i, score in scores.items()}, hits, added)
 
 
 def standardized(values: Sequence[float]) -> list[float]:
@@ -140,6 +157,8 @@ def _by_passage(ranked: Mapping[Route, Sequence[Hit]]) -> dict[int, tuple[Hit, .
     return {passage_id: tuple(own) for passage_id, own in found.items()}
 
 
-def _ranked(scores: Mapping[int, float], hits: Mapping[int, tuple[Hit, ...]]) -> list[Fused]:
+def _ranked(
+    scores: Mapping[int, float], hits: Mapping[int, tuple[Hit, ...]], exact: Mapping[int, float] | None = None
+) -> list[Fused]:
     order = sorted(scores, key=lambda passage_id: (-scores[passage_id], passage_id))
-    return [Fused(passage_id, scores[passage_id], hits[passage_id]) for passage_id in order]
+    return [Fused(i, scores[i], hits[i], (exact or {}).get(i, 0.0)) for i in order]

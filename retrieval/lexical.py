@@ -176,6 +176,39 @@ class LexicalReader:
         ]
         return sorted(hits, key=lambda hit: (-hit[1], hit[0]))
 
+    def holding(
+        self,
+        spellings: Sequence[Sequence[str]],
+        k: int,
+        *,
+        tenant_id: str,
+        collection_ids: Sequence[str] | None,
+        document_ids: Sequence[str] | None = None,
+    ) -> list[int]:
+        """Ids of up to `k` passages of the scope that have all tokens of one of the spellings, ascending.
+
+        Args:
+            spellings: alternatives; each is a set of tokens as `retrieval/analyzer.py` makes them, looked
+                for in headings and body.
+            k: how many at most; which ones is not said when there are more.
+            tenant_id: required; the empty string finds nothing.
+            collection_ids: None means all of the tenant; an empty sequence finds nothing.
+            document_ids: limits the search when given; an empty sequence finds nothing.
+        """
+        empty = any(ids is not None and not ids for ids in (collection_ids, document_ids))
+        if not spellings or not tenant_id or empty or k < 1:
+            return []
+        searcher = self._searcher()
+        query = _scoped(
+            _one_of(spellings, self._index.schema),
+            self._index.schema,
+            tenant_id=(tenant_id,),
+            collection_id=collection_ids,
+            document_id=document_ids,
+        )
+        found: list[tuple[float, Any]] = searcher.search(query, limit=k, count=False).hits
+        return sorted(int(searcher.doc(address).get_first("passage_id")) for _, address in found)
+
     def _searcher(self) -> Any:
         stat = os.stat(self._meta)
         seen = (stat.st_mtime_ns, stat.st_ino)
@@ -201,6 +234,18 @@ def _any_of(terms: Sequence[tuple[str, int]], schema: tantivy.Schema) -> tantivy
             match = query.term_query(schema, field, term, index_option="freq")
             should.append((tantivy.Occur.Should, query.boost_query(match, boost * times)))
     return query.boolean_query(should)
+
+
+def _one_of(spellings: Sequence[Sequence[str]], schema: tantivy.Schema) -> tantivy.Query:
+    query, must, should = tantivy.Query, tantivy.Occur.Must, tantivy.Occur.Should
+
+    def anywhere(token: str) -> tantivy.Query:
+        fields = ("body", "heading")
+        return query.boolean_query([(should, query.term_query(schema, f, token, "basic")) for f in fields])
+
+    return query.boolean_query(
+        [(should, query.boolean_query([(must, anywhere(token)) for token in own])) for own in spellings]
+    )
 
 
 def _scoped(match: tantivy.Query, schema: tantivy.Schema, **allowed: Sequence[str] | None) -> tantivy.Query:

@@ -142,7 +142,7 @@ def _ask_all(stack: ScratchStack, asked: Sequence[tuple[str, str]], judged: Qrel
         for route, tally in by_route.items():
             hits = ranking.recalled.hits.get(route, ())
             tally.add(_documents([h.passage_id for h in hits], document_of), relevant)
-            if ranking.recalled.reports[route].state != "ok":
+            if (report := ranking.recalled.reports.get(route)) is not None and report.state != "ok":
                 unheard[route.value] = unheard.get(route.value, 0) + 1
         show(n, len(asked))
     laps.sort()

@@ -2,87 +2,35 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol
 
 from core.db import Database
 from core.settings import RetrievalSettings, get_settings
-from core.types import Hit, Lang, Passage, Route, Scope
+from core.types import Lang, Passage, Route, Scope
 from ingest.encode import TokenVectors, get_encoder
 from ingest.split import encoder_text
-from retrieval.entity_route import catalogue_of, entities_in, grown_entities_in, mentioning_passages
 from retrieval.filters import Filters
 from retrieval.fuse import Fused, route_weights, standardized_sum
+from retrieval.identifiers import CODE_WEIGHT
 from retrieval.language import identifier_share, question_language
 from retrieval.query_repository import (
     StoredPassage,
-    filtered_document_ids,
-    live_languages,
-    live_passage_ids,
     live_passages,
 )
-from retrieval.relevance import Floats, Question, terms
+from retrieval.relevance import Question
 from retrieval.rerank import Scored, TokenCache, final_order, score_head
-from retrieval.routes import Recalled, RouteSearch, get_route_pool, ranked_hits, search_until_enough
+from retrieval.routes import Recalled, get_route_pool
+from retrieval.searches import LazyQuestion, Searches, Snapshot, SnapshotSource
 
 # Chosen on CMRC 2018, DRCD and CLAPNQ (recall@1, nDCG@10): a lexical weight of 0.75 is within .003 of the
 # best on each, 1.0 loses .004 on CLAPNQ. The entity route names a topic, not an answer, so it only nudges.
 ROUTE_WEIGHTS: Mapping[Route, float] = {Route.DENSE: 1.0, Route.LEXICAL: 0.75, Route.ENTITY: 0.2}
-MAX_FILTER_PASSAGES = 20_000  # a filter that leaves more is applied to what the route found
 _TOKEN_CACHE_BYTES = 128 << 20  # about 500 passages of 320 tokens at 384 dimensions
 _SNAPSHOT_TRIES = 3  # the last one is taken as it is: the index changes faster than a query is answered
 _ROUTE_SPARES = 2  # threads per route and query thread, so that late routes do not starve the next query
-
-
-class DenseIndex(Protocol):
-    """What the dense route needs of the vector tiers."""
-
-    def search(
-        self, vector: Floats, k: int, scope: Scope, *, passage_ids: Sequence[int] | None = None
-    ) -> list[tuple[int, float]]:
-        """The best `k` (passage id, cosine) of the scope, best first."""
-        ...
-
-
-class LexicalIndex(Protocol):
-    """What the lexical route needs of the lexical index."""
-
-    def search(
-        self, question: str, k: int, scope: Scope, *, document_ids: Sequence[str] | None = None
-    ) -> list[tuple[int, float]]:
-        """The best `k` (passage id, BM25) of the scope, best first."""
-        ...
-
-
-class Snapshot(Protocol):
-    """One published generation of both indexes (`retrieval.tiers.IndexSnapshot`)."""
-
-    @property
-    def generation(self) -> int:
-        """Number of the generation."""
-        ...
-
-    @property
-    def hot(self) -> DenseIndex:
-        """The vectors."""
-        ...
-
-    @property
-    def lexical(self) -> LexicalIndex:
-        """The words."""
-        ...
-
-
-class SnapshotSource(Protocol):
-    """Where snapshots come from (`retrieval.tiers.IndexReader`)."""
-
-    def snapshot(self, *, wait: bool = False) -> Snapshot:
-        """The newest generation; `wait` also waits for one that is being loaded."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,33 +67,6 @@ def token_cache() -> TokenCache:
     return TokenCache(_TOKEN_CACHE_BYTES)
 
 
-def prepare_question(text: str) -> Question:
-    """Encode a question once for the dense route, the rerank and the sentences (about 10 ms)."""
-    encoder = get_encoder()
-    encoded = encoder.encode_tokens_at([text], "query")[0]
-    return Question(
-        text=text,
-        lang=question_language(text),
-        tokens=encoded.vectors,
-        vector=encoder.encode_query(text),
-        terms=terms(text),
-    )
-
-
-class _LazyQuestion:
-    """The encoded question, made once by whichever thread needs it first."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self._lock = text, threading.Lock()
-        self._made: Question | None = None
-
-    def get(self) -> Question:
-        with self._lock:
-            if self._made is None:
-                self._made = prepare_question(self.text)
-            return self._made
-
-
 def rank(
     db: Database,
     index: SnapshotSource,
@@ -172,7 +93,7 @@ def rank(
     """
     s = settings or get_settings().retrieval
     watch = _Stopwatch()
-    question = _LazyQuestion(text)
+    question = LazyQuestion(text)
     k = max(s.route_k, 4 * wanted)
     snapshot, recalled, known = _recall_live(db, index, scope, question, filters, k, s, watch)
     fused = fuse(text, recalled, {i: p.passage.lang for i, p in known.items()})
@@ -187,7 +108,11 @@ def rank(
             question.get(), head, encode=_encode, cache=token_cache(), budget_s=s.rerank_budget_ms / 1000
         )
     }
-    order = final_order([(f.passage_id, f.score) for f in fused], {i: x.maxsim for i, x in scored.items()})
+    order = final_order(
+        [(f.passage_id, f.score) for f in fused],
+        {i: x.maxsim for i, x in scored.items()},
+        exact={f.passage_id: f.exact for f in fused},
+    )
     watch.lap("rerank")
     by_id = {f.passage_id: f for f in fused}
     ranked = tuple(
@@ -201,7 +126,7 @@ def _recall_live(
     db: Database,
     index: SnapshotSource,
     scope: Scope,
-    question: _LazyQuestion,
+    question: LazyQuestion,
     filters: Filters,
     k: int,
     s: RetrievalSettings,
@@ -217,17 +142,17 @@ def _recall_live(
     attempt = 0
     while True:
         attempt += 1
-        snapshot, hidden = index.snapshot(wait=attempt > 1), set[int]()
-        searches = _searches(db, snapshot, scope, question, filters, k, hidden)
-        threads = get_settings().worker.retrieval_threads * len(searches) * _ROUTE_SPARES
-        recalled = get_route_pool(threads).recall(searches, deadline_s=s.route_deadline_ms / 1000)
+        snapshot = index.snapshot(wait=attempt > 1)
+        searches = Searches(db, snapshot, scope, question, filters, k)
+        threads = get_settings().worker.retrieval_threads * len(Route) * _ROUTE_SPARES
+        recalled = get_route_pool(threads).recall(searches.by_route(), deadline_s=s.route_deadline_ms / 1000)
         watch.lap("routes")
         found = _ids(recalled)
         with db.read() as session:
             known = live_passages(session, scope, found, filters)
         watch.lap("load")
         switched = bool(found - known.keys())  # live when its route looked, not live when it was loaded
-        if attempt == _SNAPSHOT_TRIES or not (hidden or switched):
+        if attempt == _SNAPSHOT_TRIES or not (searches.hidden or switched):
             return snapshot, recalled, known
         if not switched and index.snapshot(wait=True).generation == snapshot.generation:
             return snapshot, recalled, known
@@ -244,57 +169,7 @@ def fuse(text: str, recalled: Recalled, langs: Mapping[int, Lang]) -> list[Fused
         passage_langs=langs,
         identifier_share=identifier_share(text),
     )
-    return standardized_sum(visible, weight=weight)
-
-
-def _searches(
-    db: Database,
-    index: Snapshot,
-    scope: Scope,
-    question: _LazyQuestion,
-    filters: Filters,
-    k: int,
-    hidden: set[int],
-) -> dict[Route, RouteSearch]:
-    """One search per route; ids that an index holds and this scope may not see now go to `hidden`."""
-
-    def keep(ids: Sequence[int]) -> set[int]:
-        with db.read() as session:
-            visible = set(live_languages(session, scope, ids, filters))
-        hidden.update(set(ids) - visible)
-        return visible
-
-    def dense() -> Sequence[Hit]:
-        passages: list[int] | None = None
-        if not filters.empty:
-            with db.read() as session:
-                passages = live_passage_ids(session, scope, filters, limit=MAX_FILTER_PASSAGES)
-        vector = question.get().vector
-        found = search_until_enough(
-            lambda n: index.hot.search(vector, n, scope, passage_ids=passages), keep, k
-        )
-        return ranked_hits(Route.DENSE, found)
-
-    def lexical() -> Sequence[Hit]:
-        documents: list[str] | None = None
-        if not filters.empty:
-            with db.read() as session:
-                documents = filtered_document_ids(session, scope, filters)
-        found = search_until_enough(
-            lambda n: index.lexical.search(question.text, n, scope, document_ids=documents), keep, k
-        )
-        return ranked_hits(Route.LEXICAL, found)
-
-    def entity() -> Sequence[Hit]:
-        with db.read() as session:
-            entities = {
-                **grown_entities_in(session, scope.tenant_id, question.text),
-                **entities_in(question.text, catalogue_of(session, scope.tenant_id)),
-            }
-            found = mentioning_passages(session, scope, filters, entities, limit=k)
-        return ranked_hits(Route.ENTITY, found)
-
-    return {Route.DENSE: dense, Route.LEXICAL: lexical, Route.ENTITY: entity}
+    return standardized_sum(visible, weight=weight, exact={Route.CODE: CODE_WEIGHT})
 
 
 def encoded_text(passage: Passage) -> str:

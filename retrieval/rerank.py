@@ -143,28 +143,35 @@ def score_head(
     return scored
 
 
-def final_order(fused: Sequence[tuple[int, float]], maxsims: Mapping[int, float]) -> list[tuple[int, float]]:
+def final_order(
+    fused: Sequence[tuple[int, float]],
+    maxsims: Mapping[int, float],
+    *,
+    exact: Mapping[int, float] | None = None,
+) -> list[tuple[int, float]]:
     """Order by both scores, each standardized over the reranked passages; the rest follow as fused.
 
-    score(p) = z(fused(p)) + `RERANK_WEIGHT` · z(maxsim(p)). A passage that was not reranked never
-    overtakes one that was: nothing is known of it but its rank.
+    score(p) = z(fused(p) − exact(p)) + `RERANK_WEIGHT` · z(maxsim(p)) + exact(p). A passage that was not
+    reranked never overtakes one that was: nothing is known of it but its rank.
 
     Args:
         fused: (passage id, fused score), best first.
         maxsims: MaxSim of the reranked ones.
+        exact: the part of the fused score that no standardizing may shrink (`Fused.exact`).
 
     Returns:
         (passage id, final score), best first; ties by passage id. Scores below the reranked head go on
         falling by one per rank, so that they never contradict the order.
     """
-    head = [(passage_id, score) for passage_id, score in fused if passage_id in maxsims]
+    own = exact or {}
+    head = [(i, score - own.get(i, 0.0)) for i, score in fused if i in maxsims]
     by_fusion = standardized([score for _, score in head])
-    by_tokens = standardized([maxsims[passage_id] for passage_id, _ in head])
+    by_tokens = standardized([maxsims[i] for i, _ in head])
     scores = {
-        passage_id: a + RERANK_WEIGHT * b
-        for (passage_id, _), a, b in zip(head, by_fusion, by_tokens, strict=True)
+        i: a + RERANK_WEIGHT * b + own.get(i, 0.0)
+        for (i, _), a, b in zip(head, by_fusion, by_tokens, strict=True)
     }
     ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
     floor = min(scores.values(), default=0.0)
-    tail = [passage_id for passage_id, _ in fused if passage_id not in maxsims]
-    return ordered + [(passage_id, floor - rank) for rank, passage_id in enumerate(tail, 1)]
+    tail = [i for i, _ in fused if i not in maxsims]
+    return ordered + [(i, floor - rank) for rank, i in enumerate(tail, 1)]

@@ -6,6 +6,7 @@ between. A private Redis carries the events, as in the product.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -61,11 +62,15 @@ class ScratchStack:
         """Document id → id in the corpus."""
 
     def prepare(self) -> None:
-        """Migrate the database; make the tenant and the collection."""
+        """Migrate the database; make the tenant and the collection, or take up those of a kept folder."""
         from ingest.service import create_collection
         from migrations import run as migrations
 
         migrations.upgrade(self.db)
+        if self._kept.is_file():
+            kept = json.loads(self._kept.read_text(encoding="utf-8"))
+            self.collection_id, self.corpus_ids = kept["collection_id"], kept["corpus_ids"]
+            return
         with self.db.write() as session:
             session.add(TenantRow(id=_TENANT, name="evaluation"))
             session.flush()
@@ -105,6 +110,13 @@ class ScratchStack:
                     declared_type="",
                 )
             self.corpus_ids[upload.document.id] = document.id
+        kept = {"collection_id": self.collection_id, "corpus_ids": self.corpus_ids}
+        self._kept.write_text(json.dumps(kept), encoding="utf-8")
+
+    @property
+    def _kept(self) -> Path:
+        """What a later run needs to go on with the folder."""
+        return self.folder / "scratch.json"
 
     def run_jobs(self, tasks: Iterable[Task] | None = None, progress: Progress | None = None) -> int:
         """Run waiting jobs (of these tasks, or all but the answer stage) until none is left.
@@ -167,7 +179,7 @@ def scratch_stack(keep: Path | None = None) -> Generator[ScratchStack]:
     The process's settings point to it meanwhile, so nothing else may use them: for commands and tests.
 
     Args:
-        keep: use and keep this folder instead.
+        keep: use and keep this folder instead; one that was kept before goes on with what it holds.
     """
     folder = keep or Path(tempfile.mkdtemp(prefix="geo-eval-"))
     folder.mkdir(parents=True, exist_ok=True)

@@ -106,17 +106,41 @@ class LexicalRoute:
         Raises:
             DamagedIndex: the lexical index is damaged and being rebuilt.
         """
-        if self.refused:
-            raise DamagedIndex(f"The lexical index is refused ({self.refused}) until it is rebuilt.")
-        if self.reader is None:
+        reader = self._usable()
+        if reader is None:
             return []
-        return self.reader.search(
+        return reader.search(
             question,
             k,
             tenant_id=scope.tenant_id,
             collection_ids=scope.collection_ids,
             document_ids=document_ids,
         )
+
+    def holding(
+        self,
+        spellings: Sequence[Sequence[str]],
+        k: int,
+        scope: Scope,
+        *,
+        document_ids: Sequence[str] | None = None,
+    ) -> list[int]:
+        """`LexicalReader.holding` inside the scope. Raises like `search`."""
+        reader = self._usable()
+        if reader is None:
+            return []
+        return reader.holding(
+            spellings,
+            k,
+            tenant_id=scope.tenant_id,
+            collection_ids=scope.collection_ids,
+            document_ids=document_ids,
+        )
+
+    def _usable(self) -> LexicalReader | None:
+        if self.refused:
+            raise DamagedIndex(f"The lexical index is refused ({self.refused}) until it is rebuilt.")
+        return self.reader
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,23 @@ def test_scope_is_part_of_the_query(folder: Path) -> None:
     assert [i for i, _ in found] == [3]
 
 
+def test_holding_needs_all_tokens_of_one_spelling_and_the_scope(folder: Path) -> None:
+    reader = LexicalReader(folder)
+
+    def holding(
+        *spellings: tuple[str, ...], tenant: str = "t1", collections: list[str] | None = None
+    ) -> list[int]:
+        return reader.holding(spellings, 10, tenant_id=tenant, collection_ids=collections)
+
+    assert holding(("xy-2080",)) == holding(("no-such",), ("xy", "2080")) == [3]
+    assert holding(("backup", "cron")) == [1]  # a heading counts like the body
+    assert holding(("xy", "cron")) == holding() == []
+    assert holding(("backup",), collections=["c2"]) == [3]
+    assert holding(("backup",), collections=[]) == holding(("backup",), tenant="") == []
+    assert holding(("quartz-lantern",)) == []
+    assert reader.holding([("backup",)], 1, tenant_id="t1", collection_ids=None) != []
+
+
 def test_filters_do_not_change_scores(folder: Path) -> None:
     reader = LexicalReader(folder)
     all_ = dict(reader.search("backup", 10, tenant_id="t1", collection_ids=None))

@@ -14,15 +14,16 @@ from core.db import Database
 from core.errors import ConfigError, TransientError
 from core.ids import new_id
 from core.jobs import run_job
-from core.models import EvidenceRow, JobRow, QueryRow, TenantRow
+from core.models import EvidenceRow, JobRow, PassageRow, QueryRow, TenantRow
 from core.packs import pack_path
 from core.redis_client import get_redis
 from core.settings import get_settings
 from core.types import Hit, JobStatus, Role, Route, Scope
 from core.worker import Task
 from ingest.service import BlobStore, create_collection, register_upload
-from retrieval import recall, rerank_task
+from retrieval import rerank_task, searches
 from retrieval.queries import get_search_result, submit_query
+from retrieval.query_repository import live_passages
 from retrieval.scratch import ScratchStack, scratch_stack
 
 RULE = "消防通道必须保持畅通，任何人不得堆放杂物，违者按规定处理。"
@@ -62,6 +63,19 @@ def plants(stack: ScratchStack) -> str:
         (f"site_{n}.md", f"# 厂区 {n} 手册\n\n{RULE}\n" + (f"\n{valve}\n" if n == 7 else ""))
         for n in range(1, 9)
     ]
+    add_texts(stack, stack.scope, collection, texts)
+    return collection
+
+
+@pytest.fixture(scope="module")
+def codes(stack: ScratchStack) -> str:
+    """Near-identical pages, each with a code of its own, more than a rerank looks at."""
+    with stack.db.write() as session:
+        collection = create_collection(session, stack.scope, name="codes").id
+    page = "要插入页眉，请先在“视图”菜单中打开母版，再按 F2 键确认，否则打印预览中看不到最新的结果。"
+    part = "This part fits every pump of the series. It is kept in hall nine and replaced once a year."
+    texts = [(f"页{n}.txt", f"{page}本页的校验码是 V{n:04d}。") for n in range(1, 41)]
+    texts += [(f"part {n}.txt", f"{part} Its number is XW-{2000 + n}.") for n in range(1, 26)]
     add_texts(stack, stack.scope, collection, texts)
     return collection
 
@@ -144,7 +158,8 @@ def test_a_search_finds_the_passage_and_tells_which_routes_did(
     assert {hit.route for hit in result.hits[0].routes} >= {Route.DENSE, Route.LEXICAL}
     assert [hit.rank for hit in result.hits] == list(range(1, len(result.hits) + 1))
     assert result.index_generation == query_row(stack.db, query_id).index_generation is not None
-    assert {name: r["state"] for name, r in result.route_reports.items()} == dict.fromkeys(Route, "ok")
+    asked = {Route.DENSE, Route.LEXICAL, Route.ENTITY}  # a question without codes asks no route for them
+    assert {name: r["state"] for name, r in result.route_reports.items()} == dict.fromkeys(asked, "ok")
     (first, payload), (last, done) = events(query_id)
     assert (first, last, done["status"]) == ("search", "done", "answered")
     assert [hit["passage_id"] for hit in payload["hits"]] == [hit.passage.id for hit in result.hits]
@@ -237,7 +252,7 @@ def test_the_only_different_passage_is_in_the_evidence(stack: ScratchStack, plan
     query_id = ask(stack, "7 号厂区消防水池补水阀在哪里？", collection=plants)
     with stack.db.read() as session:
         evidence = evidence_rows(stack.db, query_id)
-        found = recall.live_passages(session, stack.scope, [e.passage_id for e in evidence])
+        found = live_passages(session, stack.scope, [e.passage_id for e in evidence])
     texts = [found[e.passage_id].passage.text for e in evidence]
     assert any("补水阀" in text for text in texts[:5])
 
@@ -326,7 +341,7 @@ def test_all_routes_dead_is_retried_and_is_not_an_answer(
 
     for place in ("retrieval.tiers.HotReader.search", "retrieval.tiers.LexicalRoute.search"):
         monkeypatch.setattr(place, dead)
-    monkeypatch.setattr(recall, "mentioning_passages", dead)
+    monkeypatch.setattr(searches, "mentioning_passages", dead)
     with stack.db.write() as session:
         query_id = submit_query(session, stack.scope, question="pump", collection_ids=[stack.collection_id])
     with stack.db.read() as session:
@@ -339,6 +354,40 @@ def test_all_routes_dead_is_retried_and_is_not_an_answer(
         run_job(job_id, rerank_task.rerank_query, db=stack.db)
     row = query_row(stack.db, query_id)
     assert (row.status, row.error_code) == ("failed", "unavailable")
+
+
+@pytest.mark.parametrize(
+    ("question", "code"),
+    [
+        ("本页的校验码是 V0023", "V0023"),
+        ("Which page has the check code V0017?", "V0017"),
+        ("V0031", "V0031"),
+        ("part ＸＷ－２００８", "XW-2008"),
+        ("xw2019 的数量", "XW-2019"),
+    ],
+)
+def test_the_one_passage_with_a_code_comes_first_among_its_near_copies(
+    stack: ScratchStack, codes: str, question: str, code: str
+) -> None:
+    query_id = ask(stack, question, collection=codes, task="search")
+    with stack.db.read() as session:
+        result = get_search_result(session, stack.scope, query_id)
+    assert code in result.hits[0].passage.text
+    assert Route.CODE in {hit.route for hit in result.hits[0].routes}
+    query_id = ask(stack, question, collection=codes)
+    with stack.db.read() as session:
+        first = session.get_one(PassageRow, evidence_rows(stack.db, query_id)[0].passage_id)
+    assert code in first.text
+
+
+def test_a_code_that_only_another_tenant_has_finds_nothing_by_itself(
+    stack: ScratchStack, neighbour: tuple[Scope, str]
+) -> None:
+    query_id = ask(stack, "QUARTZ-LANTERN", task="search")
+    with stack.db.read() as session:
+        result = get_search_result(session, stack.scope, query_id)
+    assert result.route_reports["code"]["hits"] == 0
+    assert not any("QUARTZ" in hit.passage.text for hit in result.hits)
 
 
 def test_passages_about_something_else_do_not_stand_beside_an_answer(stack: ScratchStack) -> None:

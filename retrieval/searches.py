@@ -1,0 +1,218 @@
+"""The searches of one question, one per route: what each asks its index, and what it may show."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from core.db import Database
+from core.types import Hit, Route, Scope
+from ingest.encode import get_encoder
+from ingest.fold import search_fold
+from retrieval.entity_route import catalogue_of, entities_in, grown_entities_in, mentioning_passages
+from retrieval.filters import Filters
+from retrieval.identifiers import COMMON, Code, code_scores, codes, holds
+from retrieval.language import question_language
+from retrieval.query_repository import (
+    StoredPassage,
+    filtered_document_ids,
+    live_languages,
+    live_passage_ids,
+    live_passages,
+)
+from retrieval.relevance import Floats, Question, terms
+from retrieval.routes import RouteSearch, ranked_hits, search_until_enough
+
+MAX_FILTER_PASSAGES = 20_000  # a filter that leaves more is applied to what the route found
+
+
+class DenseIndex(Protocol):
+    """What the dense route needs of the vector tiers."""
+
+    def search(
+        self, vector: Floats, k: int, scope: Scope, *, passage_ids: Sequence[int] | None = None
+    ) -> list[tuple[int, float]]:
+        """The best `k` (passage id, cosine) of the scope, best first."""
+        ...
+
+
+class LexicalIndex(Protocol):
+    """What the lexical route needs of the lexical index."""
+
+    def search(
+        self, question: str, k: int, scope: Scope, *, document_ids: Sequence[str] | None = None
+    ) -> list[tuple[int, float]]:
+        """The best `k` (passage id, BM25) of the scope, best first."""
+        ...
+
+    def holding(
+        self,
+        spellings: Sequence[Sequence[str]],
+        k: int,
+        scope: Scope,
+        *,
+        document_ids: Sequence[str] | None = None,
+    ) -> list[int]:
+        """Up to `k` passages of the scope that have all tokens of one of the spellings, ascending."""
+        ...
+
+
+class Snapshot(Protocol):
+    """One published generation of both indexes (`retrieval.tiers.IndexSnapshot`)."""
+
+    @property
+    def generation(self) -> int:
+        """Number of the generation."""
+        ...
+
+    @property
+    def hot(self) -> DenseIndex:
+        """The vectors."""
+        ...
+
+    @property
+    def lexical(self) -> LexicalIndex:
+        """The words."""
+        ...
+
+
+class SnapshotSource(Protocol):
+    """Where snapshots come from (`retrieval.tiers.IndexReader`)."""
+
+    def snapshot(self, *, wait: bool = False) -> Snapshot:
+        """The newest generation; `wait` also waits for one that is being loaded."""
+        ...
+
+
+def prepare_question(text: str) -> Question:
+    """Encode a question once for the dense route, the rerank and the sentences (about 10 ms)."""
+    encoder = get_encoder()
+    encoded = encoder.encode_tokens_at([text], "query")[0]
+    return Question(
+        text=text,
+        lang=question_language(text),
+        tokens=encoded.vectors,
+        vector=encoder.encode_query(text),
+        terms=terms(text),
+    )
+
+
+class LazyQuestion:
+    """The encoded question, made once by whichever thread needs it first."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self._lock = text, threading.Lock()
+        self._made: Question | None = None
+
+    def get(self) -> Question:
+        """The question; the first caller encodes it."""
+        with self._lock:
+            if self._made is None:
+                self._made = prepare_question(self.text)
+            return self._made
+
+
+@dataclass(frozen=True, slots=True)
+class Searches:
+    """What one recall asks of one snapshot.
+
+    Attributes:
+        hidden: filled by the routes: ids that an index holds and this scope may not see now.
+    """
+
+    db: Database
+    index: Snapshot
+    scope: Scope
+    question: LazyQuestion
+    filters: Filters
+    k: int
+    hidden: set[int] = field(default_factory=set[int])
+
+    def by_route(self) -> dict[Route, RouteSearch]:
+        """One search per route; a question without codes asks no route for them."""
+        found = codes(self.question.text)
+        searches: dict[Route, RouteSearch] = {
+            Route.DENSE: self.dense,
+            Route.LEXICAL: self.lexical,
+            Route.ENTITY: self.entity,
+        }
+        if found:
+            searches[Route.CODE] = lambda: self.code(found)
+        return searches
+
+    def dense(self) -> Sequence[Hit]:
+        """Passages by cosine."""
+        passages: list[int] | None = None
+        if not self.filters.empty:
+            with self.db.read() as session:
+                passages = live_passage_ids(session, self.scope, self.filters, limit=MAX_FILTER_PASSAGES)
+        vector = self.question.get().vector
+        found = self._widened(lambda n: self.index.hot.search(vector, n, self.scope, passage_ids=passages))
+        return ranked_hits(Route.DENSE, found)
+
+    def lexical(self) -> Sequence[Hit]:
+        """Passages by BM25."""
+        documents = self._documents()
+        text = self.question.text
+        found = self._widened(
+            lambda n: self.index.lexical.search(text, n, self.scope, document_ids=documents)
+        )
+        return ranked_hits(Route.LEXICAL, found)
+
+    def entity(self) -> Sequence[Hit]:
+        """Passages that mention an entity of the question."""
+        with self.db.read() as session:
+            entities = {
+                **grown_entities_in(session, self.scope.tenant_id, self.question.text),
+                **entities_in(self.question.text, catalogue_of(session, self.scope.tenant_id)),
+            }
+            found = mentioning_passages(session, self.scope, self.filters, entities, limit=self.k)
+        return ranked_hits(Route.ENTITY, found)
+
+    def code(self, wanted: Sequence[Code]) -> Sequence[Hit]:
+        """Passages that have a code of the question, the rarer the code the higher its score (at most 1)."""
+        documents = self._documents()
+        matches = {code.text: self._having(code, documents) for code in wanted}
+        return ranked_hits(Route.CODE, code_scores(matches))
+
+    def _having(self, code: Code, documents: Sequence[str] | None) -> list[int]:
+        """Passages with the code: its own token says so by itself, its parts must stand together in the text.
+
+        One more than `COMMON` is asked for: with so many the code decides nothing, and none is looked at.
+        """
+
+        def holding(spellings: Sequence[Sequence[str]]) -> set[int]:
+            return set(self.index.lexical.holding(spellings, COMMON + 1, self.scope, document_ids=documents))
+
+        whole = holding([own for own in code.spellings if len(own) == 1])
+        if len(whole) > COMMON:
+            return []
+        apart = [own for own in code.spellings if len(own) > 1]
+        parts = (holding(apart) - whole) if apart else set[int]()
+        with self.db.read() as session:
+            known = live_passages(session, self.scope, whole | parts, self.filters)
+        self.hidden.update((whole | parts) - known.keys())
+        together = {i for i in parts & known.keys() if holds(search_fold(shown_text(known[i])), code.text)}
+        return sorted((whole & known.keys()) | together)
+
+    def _documents(self) -> list[str] | None:
+        if self.filters.empty:
+            return None
+        with self.db.read() as session:
+            return filtered_document_ids(session, self.scope, self.filters)
+
+    def _widened(self, search: Callable[[int], Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
+        return search_until_enough(search, self._keep, self.k)
+
+    def _keep(self, ids: Sequence[int]) -> set[int]:
+        with self.db.read() as session:
+            visible = set(live_languages(session, self.scope, ids, self.filters))
+        self.hidden.update(set(ids) - visible)
+        return visible
+
+
+def shown_text(stored: StoredPassage) -> str:
+    """A passage with the name and the headings that it stands under."""
+    return "\n".join((stored.document_name, *stored.passage.heading_path, stored.passage.text))
