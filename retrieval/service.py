@@ -1,4 +1,4 @@
-"""The light door of retrieval for the HTTP process: queries, searches, tiers and builds."""
+"""The light door of retrieval for the HTTP process: queries, searches, tiers, builds and placement."""
 
 from __future__ import annotations
 
@@ -12,17 +12,29 @@ from retrieval.builds import (
     request_rollback,
     tier_status,
 )
+from retrieval.moves import MoveEvent, list_moves
+from retrieval.placement_repository import PolicyInForce
+from retrieval.placing import Placing, place
+from retrieval.placing import get_policy as get_placement_policy
+from retrieval.placing import put_policy as put_placement_policy
 from retrieval.queries import SearchHit, SearchResult, get_search_result, submit_query
 
 __all__ = [
     "Build",
+    "MoveEvent",
+    "Placing",
+    "PolicyInForce",
     "SearchHit",
     "SearchResult",
     "TierStatus",
     "cancel_build",
     "get_build",
+    "get_placement_policy",
     "get_search_result",
     "list_builds",
+    "list_moves",
+    "place",
+    "put_placement_policy",
     "request_rebuild",
     "request_rollback",
     "submit_query",

@@ -1,7 +1,7 @@
 """The doors, one file per resource."""
 
 from api.routes import chat, collections, documents, entities, health, pages, queries, reprocesses, search
-from api.routes.admin import audit, engine, jobs, keys, tiers
+from api.routes.admin import audit, engine, jobs, keys, placement, tiers
 
 ROUTERS = tuple(
     module.router
@@ -18,6 +18,7 @@ ROUTERS = tuple(
         audit,
         jobs,
         tiers,
+        placement,
         engine,
         health,
     )

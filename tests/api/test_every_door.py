@@ -34,8 +34,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "ask": {"question": "q", "collection": "{collection}"},
     "complete": {"model": "geo:{collection_name}", "messages": [{"role": "user", "content": "q"}]},
     "rebuild_tier": {},
+    "place": {"target": "{collection}", "tier": "warm"},
+    "put_placement_policy": {"hot_days": 10},
 }
 FORMS = {"upload_document": {"collection": "{collection}"}, "new_version": {}}
+OPERATORS = tuple(f"/v1/admin/{name}" for name in ("jobs", "tiers", "builds", "placement", "moves", "recall"))
 NEEDS_WORKERS = {"search", "complete", "follow_query"}
 
 
@@ -163,7 +166,7 @@ def test_foreign_ids_read_like_unknown_ones_at_every_door(owned: Owned, stranger
     """403 at an operator's door, before any id is looked at; 404 everywhere else."""
     for door in WITH_ID:
         answer = call(stranger, door, owned)
-        operators = door[2].startswith(("/v1/admin/jobs", "/v1/admin/tiers", "/v1/admin/builds"))
+        operators = door[2].startswith(OPERATORS)
         assert answer.status_code == (403 if operators else 404), (door, answer.text)
         if answer.status_code == 404:
             assert answer.headers["content-type"] == "application/problem+json"
@@ -198,9 +201,7 @@ def test_the_owner_finds_what_a_stranger_does_not(owned: Owned) -> None:
     """Else the 404s above would prove nothing."""
     order = sorted(WITH_ID, key=lambda d: (d[1] == "DELETE", d[0] == "delete_collection", d[0]))
     for door in order:
-        if door[0] in NEEDS_WORKERS or door[2].startswith(
-            ("/v1/admin/jobs", "/v1/admin/tiers", "/v1/admin/b")
-        ):
+        if door[0] in NEEDS_WORKERS or door[2].startswith(OPERATORS):
             continue
         answer = call(owned.client, door, owned)
         assert answer.status_code not in (401, 403, 404, 405, 500), (door, answer.text)
