@@ -14,9 +14,9 @@ from retrieval.builds import (
 )
 from retrieval.moves import MoveEvent, list_moves
 from retrieval.placement_repository import PolicyInForce
-from retrieval.placing import Placing, place
-from retrieval.placing import get_policy as get_placement_policy
-from retrieval.placing import put_policy as put_placement_policy
+from retrieval.placement_service import Placing, place
+from retrieval.placement_service import get_policy as get_placement_policy
+from retrieval.placement_service import put_policy as put_placement_policy
 from retrieval.queries import SearchHit, SearchResult, get_search_result, submit_query
 
 __all__ = [

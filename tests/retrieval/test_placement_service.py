@@ -13,7 +13,7 @@ from core.models import DocumentPlacementRow, DocumentRow, DocumentVersionRow, M
 from core.settings import get_settings
 from core.types import Role, Scope
 from retrieval import moves as move_rows
-from retrieval import placing
+from retrieval import placement_service as placing
 from retrieval.moves import MoveEvent, list_moves
 from tests.retrieval.rows import add_collection, add_document, add_tenant
 
