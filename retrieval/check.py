@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-import numpy as np
 from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
 
@@ -14,10 +13,10 @@ from core.models import DocumentRow, PassageRow, PassageVectorRow
 from core.types import DocumentStatus, Tier
 from retrieval import index_repository as repository
 from retrieval.files import DamagedIndex
-from retrieval.index_files import OpenSegments
 from retrieval.lexical import LexicalReader
 from retrieval.manifest import IndexFolder, Manifest
 from retrieval.tier_repository import tier_state
+from retrieval.tier_writer import open_tier
 from retrieval.writer import verify_segments
 
 
@@ -86,9 +85,6 @@ def _live(session: Session, model: str) -> tuple[set[int], set[int]]:
 def _listed(folder: IndexFolder, manifest: Manifest) -> set[int]:
     listed: set[int] = set()
     for name, ref in manifest.tiers.items():
-        opened = OpenSegments(folder.tier(name), ref)
-        for segment in opened.segments:
-            dead = opened.dead.get(segment.ref.name)
-            ids = segment.ids if dead is None else segment.ids[~np.asarray(dead)]
-            listed.update(ids.tolist())
+        tier = open_tier(folder.tier(name), Tier(name), ref, dimension=manifest.dimension)
+        listed.update(tier.live_ids().tolist())
     return listed

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from core.types import Scope
-from retrieval.vector_pages import Ids, OwnerSpan, Segment
+from retrieval.vector_pages import OwnerSpan, Segment
+from retrieval.vector_tier import Ids
 
 faiss: Any = _faiss  # its stubs lack the keyword arguments of the Python wrappers
 faiss.omp_set_num_threads(1)  # parallel over queries; two threads on a busy box took one from 5 to 36 ms
@@ -32,11 +33,24 @@ _GATHER_SHARE = 0.05
 class FlatSegment:
     """A segment in memory. Never changes, so any number of threads may search it."""
 
-    name: str
-    ids: Ids
-    spans: tuple[OwnerSpan, ...]
+    segment: Segment
     vectors: npt.NDArray[np.float32]
     index: Any
+
+    @property
+    def name(self) -> str:
+        """Of the segment."""
+        return self.segment.ref.name
+
+    @property
+    def ids(self) -> Ids:
+        """Passage id per row."""
+        return self.segment.ids
+
+    @property
+    def spans(self) -> tuple[OwnerSpan, ...]:
+        """Who owns which rows."""
+        return self.segment.spans
 
 
 def load_flat(segment: Segment) -> FlatSegment:
@@ -54,7 +68,7 @@ def load_flat(segment: Segment) -> FlatSegment:
     for page in segment.pages():
         vectors[start : start + len(page)] = page
         start += len(page)
-    return FlatSegment(segment.ref.name, segment.ids, segment.spans, vectors, index)
+    return FlatSegment(segment, vectors, index)
 
 
 def search_flat(

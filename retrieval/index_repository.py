@@ -36,7 +36,7 @@ from retrieval.tier_repository import TierState as TierState
 from retrieval.tier_repository import set_refused as set_refused
 from retrieval.tier_repository import set_tier_state as set_tier_state
 from retrieval.tier_repository import tier_state as tier_state
-from retrieval.vector_pages import VectorRow
+from retrieval.vector_tier import VectorRow
 
 _BATCH = 500  # ids per statement, below every database's parameter limit
 

@@ -22,49 +22,12 @@ from typing import Any
 
 from core.types import Tier
 from retrieval.files import DamagedIndex, checksum, write_durably
+from retrieval.vector_tier import TierRef
 
 _FORMAT = 2
 LEXICAL = "lexical"
 PARTS: tuple[str, ...] = (*(tier.value for tier in Tier), LEXICAL)
 """What can be damaged and rebuilt by itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentRef:
-    """A segment as a manifest names it; `checksum` is that of its header, which names the others."""
-
-    name: str
-    count: int
-    checksum: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeadRef:
-    """The tombstone file of a generation."""
-
-    name: str
-    count: int
-    checksum: str
-
-
-@dataclass(frozen=True, slots=True)
-class TierRef:
-    """One tier of a generation.
-
-    Attributes:
-        segments: immutable, in the order in which they were written.
-        dead: which of their rows are deleted.
-        search: parameters that the tier is searched with, as found when it was built (`nprobe`).
-    """
-
-    segments: tuple[SegmentRef, ...] = ()
-    dead: DeadRef | None = None
-    search: Mapping[str, int] = field(default_factory=dict[str, int])
-
-    @property
-    def live_count(self) -> int:
-        """Vectors that a search can return."""
-        return sum(s.count for s in self.segments) - (self.dead.count if self.dead else 0)
 
 
 _NO_TIER = TierRef()
@@ -129,17 +92,8 @@ class Manifest:
             fields["tiers"] = {Tier.HOT.value: {key: fields.pop(key) for key in ("segments", "dead")}}
         elif found != _FORMAT:
             raise DamagedIndex("A manifest has an unknown format.")
-        fields["tiers"] = {name: _tier_ref(ref) for name, ref in fields["tiers"].items()}
+        fields["tiers"] = {name: TierRef.from_fields(ref) for name, ref in fields["tiers"].items()}
         return cls(**fields)
-
-
-def _tier_ref(fields: dict[str, Any]) -> TierRef:
-    dead = fields["dead"]
-    return TierRef(
-        tuple(SegmentRef(**s) for s in fields["segments"]),
-        DeadRef(**dead) if dead else None,
-        fields.get("search", {}),
-    )
 
 
 class TierFolder:

@@ -32,10 +32,12 @@ from retrieval import tier_repository
 from retrieval.embed import Encode, embed_missing
 from retrieval.faiss_index import load_flat, search_flat
 from retrieval.files import DamagedIndex, sync_folder
-from retrieval.index_files import Layout, apply_entries, change_lexical
+from retrieval.index_files import apply_entries, change_lexical
 from retrieval.lease import writer_lease
-from retrieval.manifest import IndexFolder, Manifest, TierRef
-from retrieval.vector_pages import VectorRow, open_segment, write_segments
+from retrieval.manifest import IndexFolder, Manifest
+from retrieval.tier_writer import Layout
+from retrieval.vector_pages import open_segment, write_segments
+from retrieval.vector_tier import TierRef, VectorRow
 from retrieval.writer import IndexWriter, VectorSpace, index_writer, verify_segments
 
 log = logging.getLogger(__name__)

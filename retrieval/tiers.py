@@ -5,7 +5,7 @@ loads what is new of it and swaps the snapshot; searches go on in the old one an
 
     reader = get_reader()
     index = reader.snapshot()            # one snapshot per query: both routes see the same generation
-    index.hot.search(vector, k, scope)   # [(passage id, inner product)], best first
+    index.hot.search(vector, k, scope)   # [(passage id, cosine)], best first
     index.lexical.search(question, k, scope)
 """
 
@@ -14,81 +14,20 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from core.errors import ConfigError, TransientError
 from core.metrics import INDEX_GENERATION, INDEX_VECTORS, TIER_REFUSED
 from core.settings import get_settings
 from core.types import Scope, Tier
-from retrieval.faiss_index import FlatSegment, load_flat, search_flat
 from retrieval.files import DamagedIndex
 from retrieval.lexical import LexicalReader
 from retrieval.manifest import LEXICAL, IndexFolder, Manifest
-from retrieval.vector_pages import open_segment, read_dead_rows
+from retrieval.tier_snapshot import SegmentedSnapshot, load_tier
 
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 5  # a writer may collect a generation while it is being loaded
 OnDamage = Callable[[str, str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class HotReader:
-    """The hot tier of one generation. Exact: equal to a scan of the scope's live vectors."""
-
-    generation: int
-    dimension: int
-    live_count: int
-    segments: tuple[FlatSegment, ...] = ()
-    dead: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict[str, npt.NDArray[np.bool_]])
-    refused: str = ""
-
-    def search(
-        self,
-        vector: npt.NDArray[np.float32],
-        k: int,
-        scope: Scope,
-        *,
-        passage_ids: Sequence[int] | npt.NDArray[np.int64] | None = None,
-    ) -> list[tuple[int, float]]:
-        """The k nearest passages that the scope may see; the filter runs inside the search.
-
-        Args:
-            vector: [d] float32, finite, unit length.
-            k: how many at most.
-            scope: whose passages may be found.
-            passage_ids: limits the search when given; an empty sequence finds nothing.
-
-        Returns:
-            `(passage id, cosine in [-1, 1])`, best first, ties by id; as many as there are when fewer than k.
-
-        Raises:
-            TransientError: the tier is damaged and being rebuilt, or the vector is not finite.
-            ConfigError: the vector has another width than the tier.
-        """
-        if self.refused:
-            raise DamagedIndex(f"The hot tier is refused ({self.refused}) until it is rebuilt.")
-        if not np.isfinite(vector).all():
-            raise TransientError("The question's vector is not finite; try again.")
-        if not self.segments:
-            return []
-        if vector.shape != (self.dimension,):
-            raise ConfigError(
-                f"the hot tier holds {self.dimension}-wide vectors, the question's has {vector.shape[0]}"
-            )
-        wanted = None if passage_ids is None else np.unique(np.asarray(passage_ids, np.int64))
-        query = np.ascontiguousarray(vector, np.float32)
-        best: dict[int, float] = {}
-        for segment in self.segments:
-            scores, ids = search_flat(
-                segment, query, k, scope, dead=self.dead.get(segment.name), passage_ids=wanted
-            )
-            for passage_id, score in zip(ids.tolist(), scores.tolist(), strict=True):
-                best[passage_id] = min(1.0, max(-1.0, score))
-        return sorted(best.items(), key=lambda hit: (-hit[1], hit[0]))[:k]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +87,7 @@ class IndexSnapshot:
     """What one generation serves."""
 
     generation: int
-    hot: HotReader
+    hot: SegmentedSnapshot
     lexical: LexicalRoute
 
 
@@ -174,7 +113,7 @@ class IndexReader:
         self._expected = expected
         self._loading = threading.Lock()
         self._stamp: tuple[int, int] | str | None = "never looked"
-        self._snapshot = IndexSnapshot(0, HotReader(0, 0, 0), LexicalRoute())
+        self._snapshot = IndexSnapshot(0, SegmentedSnapshot(Tier.HOT), LexicalRoute())
 
     def snapshot(self, *, wait: bool = False) -> IndexSnapshot:
         """The newest generation, loaded if this process has not seen it yet.
@@ -214,23 +153,14 @@ class IndexReader:
         """Whether another generation is in service than the one that failed to load."""
         return attempt == 0 or self._folder.current_stamp() != self._stamp
 
-    def _load_hot(self, manifest: Manifest) -> HotReader:
-        place, hot = self._folder.tier(Tier.HOT.value), manifest.tier(Tier.HOT.value)
-        known = {s.name: s for s in self._snapshot.hot.segments}
-        segments = tuple(
-            known.get(ref.name) or load_flat(open_segment(place.segments, ref)) for ref in hot.segments
-        )
-        dead: dict[str, npt.NDArray[np.bool_]] = {}
-        if hot.dead is not None:
-            stored = read_dead_rows(place.dead / hot.dead.name, hot.dead.checksum)
-            for segment in segments:
-                if (rows := stored.get(segment.name)) is not None:
-                    mask = np.zeros(len(segment.ids), np.bool_)
-                    mask[rows] = True
-                    dead[segment.name] = mask
-        return HotReader(manifest.generation, manifest.dimension, hot.live_count, segments, dead)
+    def _load_hot(self, manifest: Manifest) -> SegmentedSnapshot:
+        hot = Tier.HOT.value
+        return load_tier(
+            self._folder.tier(hot), Tier.HOT, manifest.tier(hot),
+            dimension=manifest.dimension, previous=self._snapshot.hot,
+        )  # fmt: skip
 
-    def _serve(self, manifest: Manifest, hot: HotReader) -> IndexSnapshot:
+    def _serve(self, manifest: Manifest, hot: SegmentedSnapshot) -> IndexSnapshot:
         INDEX_GENERATION.labels(Tier.HOT.value).set(manifest.generation)
         INDEX_VECTORS.labels(Tier.HOT.value).set(hot.live_count)
         TIER_REFUSED.labels(Tier.HOT.value).set(0)
@@ -257,11 +187,11 @@ class IndexReader:
     def _empty(self) -> IndexSnapshot:
         if self._expected is not None and self._expected():
             return self._refuse(DamagedIndex("The index folder has no generation, the database has one."))
-        return IndexSnapshot(0, HotReader(0, 0, 0), LexicalRoute())
+        return IndexSnapshot(0, SegmentedSnapshot(Tier.HOT), LexicalRoute())
 
     def _refuse(self, error: DamagedIndex) -> IndexSnapshot:
         self._report(Tier.HOT.value, error.detail)
-        return IndexSnapshot(0, HotReader(0, 0, 0, refused=error.detail), self._snapshot.lexical)
+        return IndexSnapshot(0, SegmentedSnapshot(Tier.HOT, refused=error.detail), self._snapshot.lexical)
 
     def _report(self, tier: str, reason: str) -> None:
         TIER_REFUSED.labels(tier).set(1)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import heapq
 import io
 import json
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,28 +26,12 @@ import numpy.typing as npt
 
 from core.ids import new_id
 from retrieval.files import DamagedIndex, checksum, read_checked, sync_folder, write_durably
-from retrieval.manifest import SegmentRef
+from retrieval.vector_tier import Ids, SegmentRef, VectorRow
 
-Ids = npt.NDArray[np.int64]
 Page = npt.NDArray[np.float16]
 Number = TypeVar("Number", bound=np.generic)
 _HEADER = "segment.json"
 _IDS = "ids.npy"
-
-
-@dataclass(frozen=True, slots=True)
-class VectorRow:
-    """One passage's vector on its way into a segment; `vector` is fp16 little endian."""
-
-    tenant_id: str
-    collection_id: str
-    passage_id: int
-    vector: bytes
-
-    @property
-    def order(self) -> tuple[str, str, int]:
-        """Position in a segment."""
-        return self.tenant_id, self.collection_id, self.passage_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +67,30 @@ class Segment:
                 raise DamagedIndex(f"Page {path.name} of segment {self.ref.name} has an unexpected shape.")
             left -= rows
             yield page
+
+    def owner(self, row: int) -> OwnerSpan:
+        """Who has this row."""
+        return self.spans[bisect_right(self.spans, row, key=lambda span: span.start) - 1]
+
+    def find(self, wanted: Ids) -> Ids:
+        """Rows that hold one of the ids; `wanted` ascends. Ids ascend inside one owner's span only."""
+        found: list[Ids] = []
+        for span in self.spans:
+            ids = self.ids[span.start : span.end]
+            at = np.searchsorted(ids, wanted)
+            at, there = at[at < len(ids)], wanted[at < len(ids)]
+            found.append((at[ids[at] == there] + span.start).astype(np.int64))
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def vectors_at(self, rows: Ids) -> Page:
+        """The originals of some rows, [m, dimension], in the order given. Raises `DamagedIndex`."""
+        vectors = np.empty((len(rows), self.dimension), np.float16)
+        start = 0
+        for page in self.pages():
+            inside = (rows >= start) & (rows < start + len(page))
+            vectors[inside] = page[rows[inside] - start]
+            start += len(page)
+        return vectors
 
     def rows(self, skip: npt.NDArray[np.bool_] | None = None) -> Iterator[VectorRow]:
         """All rows in order, without those marked in `skip`."""

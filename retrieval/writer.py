@@ -31,11 +31,12 @@ from core.types import Tier
 from retrieval import index_repository as repository
 from retrieval import tier_repository
 from retrieval.files import DamagedIndex
-from retrieval.index_files import Layout, OpenSegments, apply_entries, forget_segments
+from retrieval.index_files import apply_entries
 from retrieval.index_repository import LogEntry
 from retrieval.lease import WriterLease, writer_lease
 from retrieval.manifest import IndexFolder, Manifest
 from retrieval.tier_repository import TierState
+from retrieval.tier_writer import Layout, forget_segments, verify_tier
 
 log = logging.getLogger(__name__)
 _TAIL = 5000  # log entries per publish, and
@@ -231,11 +232,8 @@ def verify_segments(folder: IndexFolder, manifest: Manifest) -> int:
     Raises:
         DamagedIndex: something is missing, does not match, or counts disagree.
     """
-    opened = [OpenSegments(folder.tier(name), ref) for name, ref in manifest.tiers.items()]
-    for segment in (s for tier in opened for s in tier.segments):
-        rows = sum(len(page) for page in segment.pages())
-        if rows != segment.ref.count:
-            raise DamagedIndex(f"Segment {segment.ref.name} holds {rows} vectors, not {segment.ref.count}.")
+    for name, ref in manifest.tiers.items():
+        verify_tier(folder.tier(name), ref)
     return manifest.live_count
 
 

@@ -335,9 +335,9 @@ def test_damaged_files_are_rebuilt_by_the_next_index_job(
     index(db, "d1")
     for file in (settings.index_dir / "hot" / "segments").rglob("ids.npy"):
         file.write_bytes(b"cut")
-    import retrieval.index_files
+    import retrieval.tier_writer
 
-    retrieval.index_files._headers.clear()  # as in a process that has just started
+    retrieval.tier_writer._headers.clear()  # as in a process that has just started
     put(db, "d2", ["Bread is baked with yeast."])
     assert index(db, "d2").status == "done"
     assert reader.snapshot().hot.live_count == 3

@@ -9,8 +9,9 @@ from core.db import Database
 from core.settings import Settings
 from core.types import Scope
 from retrieval.files import DamagedIndex, checksum
-from retrieval.manifest import DeadRef, IndexFolder, Manifest, SegmentRef, TierRef
+from retrieval.manifest import IndexFolder, Manifest
 from retrieval.tiers import IndexReader
+from retrieval.vector_tier import DeadRef, SegmentRef, TierRef
 from tests.retrieval.indexing import Corpus
 
 
@@ -70,7 +71,7 @@ def test_a_manifest_reads_as_it_was_written(tmp_path: Path) -> None:
         7, 12, "some/encoder", 16,
         {
             "hot": TierRef((SegmentRef("seg_a", 3, "aa"),)),
-            "cold": TierRef((SegmentRef("seg_b", 5, "bb"),), DeadRef("dead_c", 2, "cc"), {"nprobe": 8}),
+            "cold": TierRef((SegmentRef("seg_b", 5, "bb"),), DeadRef("dead_c", 2, "cc"), 1.5),
         },
         "lex_d", {"warm": "a page is cut"}, 4, "2026-01-02",
     )  # fmt: skip
