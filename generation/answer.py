@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.types import Citation, Claim, Evidence, SentenceScore, Span, Verdict
-from generation.verify import Judgement, about, judge, judge_all, quote_is_exact
+from generation.verify import Judgement, about, judge, judge_all, judge_together, quote_is_exact
 from generation.wording import content_terms
 from ingest.sentences import sentences
 
@@ -113,6 +113,9 @@ def settled(
     own = judge_all(text, cited)
     if own and own[0][1].verdict is Verdict.SUPPORTED:
         return _kept(text, own, own[0][1].reason)
+    joined = judge_together(text, cited)
+    if joined and joined[0][1].verdict is Verdict.SUPPORTED:
+        return _kept(text, joined, joined[0][1].reason)
     others = judge_all(text, [e for e in evidence if e not in cited])
     if others and others[0][1].verdict is Verdict.SUPPORTED:
         return _kept(text, others[:1], "reattributed;" + others[0][1].reason)
@@ -184,6 +187,10 @@ def still_supported(claim: Claim, evidence: Sequence[Evidence]) -> bool:
         if citation.quote is not None and not quote_is_exact(e, citation.quote, citation.quote_text):
             return False
     if any(c.quote_text == claim.text for c in claim.citations):
+        return True
+    cited = [by_marker[c.marker] for c in claim.citations]
+    joined = judge_together(claim.text, cited)
+    if joined and joined[0][1].verdict is Verdict.SUPPORTED:
         return True
     return any(
         judge(claim.text, by_marker[c.marker].passage.text, about(by_marker[c.marker])).verdict

@@ -12,46 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-_UNITS: dict[str, tuple[str, Decimal]] = {}  # surface → (dimension, factor to its base)
-
-
-def _unit(dimension: str, factor: str, *surfaces: str) -> None:
-    for surface in surfaces:
-        _UNITS[surface] = (dimension, Decimal(factor))
-
-
-_unit("length", "1", "m", "metre", "metres", "meter", "meters", "米", "公尺")
-_unit("length", "1000", "km", "kilometre", "kilometres", "kilometer", "kilometers", "公里", "千米")
-_unit("length", "0.01", "cm", "centimetre", "centimetres", "centimeter", "centimeters", "厘米")
-_unit("length", "0.001", "mm", "millimetre", "millimetres", "millimeter", "millimeters", "毫米")
-_unit("length", "0.3048", "ft", "foot", "feet", "英尺")
-_unit("length", "0.0254", "inch", "inches", "英寸")
-_unit("length", "1609.344", "mi", "mile", "miles", "英里")
-_unit("length", "500", "里")
-_unit("mass", "1", "kg", "kilogram", "kilograms", "公斤", "千克")
-_unit("mass", "0.001", "g", "gram", "grams", "克")
-_unit("mass", "1000", "t", "ton", "tons", "tonne", "tonnes", "吨")
-_unit("mass", "0.5", "斤")
-_unit("mass", "0.45359237", "lb", "lbs", "pound", "pounds", "磅")
-_unit("share", "0.01", "%", "percent", "per cent", "％")
-_unit("time", "1", "s", "second", "seconds", "sec", "秒", "秒钟")
-_unit("time", "60", "min", "mins", "minute", "minutes", "分钟")
-_unit("time", "3600", "h", "hr", "hrs", "hour", "hours", "小时", "个小时")
-_unit("time", "86400", "day", "days", "天")
-_unit("time", "604800", "week", "weeks", "周", "星期")
-_unit("months", "1", "month", "months", "个月")
-_unit("months", "12", "years", "year", "年间", "周年")
-_unit("temperature", "1", "°c", "℃", "celsius", "摄氏度")
-_unit("temperature_f", "1", "°f", "fahrenheit", "华氏度")
-_unit("pressure", "1", "bar")
-_unit("power", "1", "w", "watt", "watts", "瓦")
-_unit("power", "1000", "kw", "kilowatt", "kilowatts", "千瓦")
-_unit("power", "1000000", "mw", "megawatt", "megawatts", "兆瓦")
-_unit("volume", "1", "l", "litre", "litres", "liter", "liters", "升")
-_unit("volume", "0.001", "ml", "millilitre", "millilitres", "milliliter", "milliliters", "毫升")
-_unit("money_cny", "1", "yuan", "rmb", "元", "人民币")
-_unit("money_usd", "1", "dollar", "dollars", "usd", "美元")
-_unit("money_eur", "1", "euro", "euros", "eur", "欧元")
+from generation.units import UNITS
 
 
 def _split(words: str) -> tuple[str, ...]:
@@ -85,7 +46,7 @@ _HAN_NUMERAL = "零〇一二三四五六七八九十百千万萬亿億两兩"
 _ARABIC = re.compile(r"(?<![A-Za-z\d.])[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![A-Za-z\d.])[-−]?\d+(?:\.\d+)?")
 _SCALE_AFTER = re.compile(r"\s*(hundred|thousand|million|billion|trillion|万亿|万|亿|千|百)(?![a-z])")
 _UNIT_AFTER = re.compile(
-    r"\s*-?(" + "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True)) + r")(?![a-z])"
+    r"\s*-?(" + "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True)) + r")(?![a-z])"
 )
 _HAN_RUN = re.compile(f"(百分之)?([{_HAN_NUMERAL}]+)(?:点([零〇一二三四五六七八九]+))?")
 _ENGLISH_RUN = re.compile(
@@ -95,6 +56,8 @@ _ENGLISH_RUN = re.compile(
 _ORDINAL_WORD = re.compile(r"\b(" + "|".join(_ORDINALS) + r")\b")
 _MONTH_WORD = re.compile(r"\b(" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?")
 _HAN_MONTH = re.compile(f"([{_HAN_NUMERAL}]{{1,2}}|\\d{{1,2}})月")
+_ISO_DATE = re.compile(r"(?<!\d)([12]\d{3})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
+_FRACTION_HAN = re.compile(f"([{_HAN_NUMERAL}]+|\\d+)分之([{_HAN_NUMERAL}]+|\\d+)")
 # 一 inside a word counts nothing: 一些, 统一, 唯一 …
 _HAN_IDIOM = re.compile(
     "一些|一般|一样|一直|一定|一起|一旦|一致|一切|一方面|一次性|进一步|统一|唯一|之一|第一|万一|同一|另一|某一|每一|任一|"
@@ -148,6 +111,8 @@ def without_facts(text: str) -> str:
 def _scanned(text: str) -> tuple[tuple[Fact, ...], str]:
     folded = unicodedata.normalize("NFKC", text).lower()
     facts: _Facts = {}
+    folded = _mask(folded, _iso_dates(folded, facts))
+    folded = _mask(folded, _fractions(folded, facts))
     folded = _mask(folded, _months(folded, facts))
     folded = _mask(folded, _arabic(folded, facts))
     idioms = [match.span() for match in _HAN_IDIOM.finditer(folded)]
@@ -164,6 +129,31 @@ def _mask(text: str, taken: list[tuple[int, int]]) -> str:
     for start, end in taken:
         text = text[:start] + "□" * (end - start) + text[end:]
     return text
+
+
+def _iso_dates(text: str, facts: _Facts) -> list[tuple[int, int]]:
+    taken: list[tuple[int, int]] = []
+    for match in _ISO_DATE.finditer(text):
+        year, month, day = (int(part) for part in match.groups())
+        if not (1 <= month <= 12 and 1 <= day <= 31):
+            continue
+        _note(facts, "number", Decimal(year), "", match[0])
+        _note(facts, "month", Decimal(month), "", match[0])
+        _note(facts, "number", Decimal(day), "", match[0])
+        taken.append(match.span())
+    return taken
+
+
+def _fractions(text: str, facts: _Facts) -> list[tuple[int, int]]:
+    """三分之二 and 10分之3, as shares; 百分之 is read with its number."""
+    taken: list[tuple[int, int]] = []
+    for match in _FRACTION_HAN.finditer(text):
+        whole, part = (int(g) if g.isdigit() else han_number(g) for g in match.groups())
+        if match[1] == "百" or not whole or part is None:
+            continue
+        _note(facts, "number", Decimal(part) / Decimal(whole), "share", match[0])
+        taken.append(match.span())
+    return taken
 
 
 def _months(text: str, facts: _Facts) -> list[tuple[int, int]]:
@@ -220,7 +210,7 @@ def _with_unit(text: str, end: int, value: Decimal, surface: str, facts: _Facts)
         dimension = {"$": "money_usd", "¥": "money_cny", "€": "money_eur"}.get(before, "")
         _note(facts, "number", value, dimension, surface)
         return end
-    dimension, factor = _UNITS[unit[1]]
+    dimension, factor = UNITS[unit[1]]
     _note(facts, "number", value * factor, dimension, surface + unit[0])
     return unit.end()
 

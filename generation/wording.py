@@ -30,6 +30,11 @@ def names_of(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def name_key(text: str) -> str:
+    """A text with case, hyphens, dots and apostrophes folded away: mi-RNA, miRNA and U.S. meet US."""
+    return re.sub(r"[-‐-―.'’/]", "", text.casefold())
+
+
 # -- polarity and direction --------------------------------------------------------------------
 
 _NEGATION_EN = re.compile(
@@ -56,6 +61,8 @@ win won wins winning | lose lost loses losing
 open opened opens | close closed closes
 begin began begins started starts start | end ended ends finished stopped
 maximum highest largest most | minimum lowest smallest least
+first | last
+over | under
 allow allowed allows permitted | forbid forbidden forbids prohibited banned
 """
 _OPPOSITES = tuple(
@@ -93,6 +100,29 @@ def direction_of(text: str) -> frozenset[str]:
     return frozenset(sides)
 
 
+def sides_exchanged(claim: str, sentence: str) -> str:
+    """The pair of opposites of which a claim has one more on one side and one less on the other.
+
+    Only for a claim that is otherwise the sentence itself: then a word was exchanged.
+    """
+    ours, theirs = _words(claim), _words(sentence)
+    for number, (up, down) in enumerate(_OPPOSITES):
+        first = sum(w in up for w in ours) - sum(w in up for w in theirs)
+        second = sum(w in down for w in ours) - sum(w in down for w in theirs)
+        if first * second < 0:
+            return f"en{number}"
+    for number, (up, down) in enumerate(_OPPOSITES_ZH):
+        first = len(re.findall(up, claim)) - len(re.findall(up, sentence))
+        second = len(re.findall(down, claim)) - len(re.findall(down, sentence))
+        if first * second < 0:
+            return f"zh{number}"
+    return ""
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
 def _side(sides: set[str], pair: str, up: bool, down: bool) -> None:
     if up != down:
         sides.add(("up" if up else "down") + ":" + pair)
@@ -118,8 +148,8 @@ some if while because until up down out off again once only own same just more m
 passage answer question
 """
 STOP_WORDS = frozenset(_STOP_WORD_LINES.split())
-_HAN_CHAR = "\u3400-\u9fff\uf900-\ufaff"
-_HAN_SEQUENCE = re.compile(f"[{_HAN_CHAR}]+")
+HAN_CHAR = "\u3400-\u9fff\uf900-\ufaff"
+_HAN_SEQUENCE = re.compile(f"[{HAN_CHAR}]+")
 _HAN_STOP = re.compile("[的了是在和与及或也都就而并且对于把被将让从到由向以为所其这那之等着过吗呢吧啊]")
 
 
@@ -131,7 +161,7 @@ def content_terms(text: str) -> frozenset[str]:
     for word in _WORD.findall(without_facts(text)):
         if not _HAN_SEQUENCE.search(word):
             if word not in STOP_WORDS and not word[0].isdigit():
-                terms.add(_stem(word))
+                terms.add(stem(word))
             continue
         for run in _HAN_SEQUENCE.findall(word):
             for piece in _HAN_STOP.split(run):
@@ -144,20 +174,11 @@ def content_terms(text: str) -> frozenset[str]:
 _ENDINGS = (("ing", 6), ("edly", 7), ("ed", 5), ("ly", 6), ("ies", 5), ("es", 5), ("s", 4), ("e", 5))
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
     """A light stem: plural, possessive and the commonest verb endings."""
     word = re.sub(r"['’]s?$", "", word).replace(",", "")
-    for ending, least in (
-        ("ing", 6),
-        ("edly", 7),
-        ("ed", 5),
-        ("ly", 6),
-        ("ies", 5),
-        ("es", 5),
-        ("s", 4),
-        ("e", 5),
-    ):
+    for ending, least in _ENDINGS:
         if len(word) >= least and word.endswith(ending) and not word.endswith("ss"):
-            stem = word[: -len(ending)]
-            return stem + "y" if ending == "ies" else stem
+            root = word[: -len(ending)]
+            return root + "y" if ending == "ies" else root
     return word

@@ -63,6 +63,29 @@ def answers(
             print(f"{name:24}{value}")
 
 
+@eval_app.command("citations")
+def citations(
+    file: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="JSON lines of judged claims.")
+    ],
+    limit: Annotated[int | None, typer.Option(min=1, help="Judge only the first N claims.")] = None,
+    json: Json = False,
+) -> None:
+    """Judge claims against their passages and compare with people's labels, by kind of error."""
+    from generation.measure_citations import eval_citations
+
+    figures = eval_citations(file, limit=limit)
+    if json:
+        emit(figures)
+        return
+    for name in ("n", "question", "balanced_accuracy", "auc", "auc_words_alone"):
+        print(f"{name:24}{figures[name]}")
+    for name in ("by_error", "by_edit"):
+        print(f"\n{name}")
+        for kind, row in figures[name].items():
+            print(f"  {kind:22}" + "  ".join(f"{key} {value}" for key, value in row.items()))
+
+
 @eval_app.command("chunks")
 def chunks(
     folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, readable=True)],

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+
+from core.types import Verdict
+from generation.polarity import agreement, marks, no_effect
+from generation.relations import bound_changed, cause_reversed, hedge_dropped, quantity_changed, sole_added
+from generation.verify import judge, judge_together
+from generation.wording import content_terms
+from tests.generation.evidence import evidence
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "reason"),
+    [
+        ("All pumps in the hall failed in 2019.", "Some pumps in the hall failed in 2019.", "quantity"),
+        ("所有水泵在检修后停机。", "部分水泵在检修后停机。", "quantity"),
+        ("The valve holds at least 12 bar.", "The valve holds up to 12 bar.", "bound"),
+        ("一号车间的储油箱容量不超过30升。", "一号车间的储油箱容量至少30升。", "bound"),
+        ("Corrosion causes high pressure in pumps.", "High pressure in pumps causes corrosion.", "cause"),
+        ("管道腐蚀导致压力过高。", "压力过高导致管道腐蚀。", "cause"),
+        ("In March Bolt bought Acme.", "In March Acme bought Bolt.", "roles"),
+        ("The treaty was signed after the war.", "The treaty was signed before the war.", "direction"),
+        ("The drug enhances liver function.", "The drug strongly suppresses liver function.", "direction"),
+        ("该药物促进肝功能恢复。", "试验中该药物抑制肝功能恢复。", "direction"),
+        ("It was built in June 1889.", "It was built in July 1889.", "month"),
+        ("Deliveries take 3 days.", "Deliveries take 3 hours.", "number"),
+        ("The release is dated 2024-09-12.", "The release is dated 2024-10-12.", "month"),
+        ("三分之二的水泵停机。", "三分之一的水泵停机。", "number"),
+    ],
+)  # fmt: skip
+def test_a_claim_that_changes_one_word_of_its_source_is_caught(claim: str, source: str, reason: str) -> None:
+    assert judge(source, source).verdict is Verdict.SUPPORTED
+    judgement = judge(claim, source)
+    assert judgement.verdict is Verdict.UNSUPPORTED
+    assert judgement.reason.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "reason"),
+    [
+        ("The pump is the only one in hall four.", "The pump is one of those in hall four.", "sole"),
+        ("The bridge closed in 2021.", "The bridge reportedly closed in 2021.", "hedge"),
+        ("桥梁于2021年关闭通行。", "据称桥梁于2021年关闭通行。", "hedge"),
+    ],
+)
+def test_a_claim_that_is_surer_than_its_source_is_only_partly_borne_out(
+    claim: str, source: str, reason: str
+) -> None:
+    judgement = judge(claim, source)
+    assert judgement.verdict is Verdict.PARTIAL
+    assert judgement.reason.startswith(reason)
+
+
+def test_weaker_words_than_the_source_are_no_change() -> None:
+    assert quantity_changed("Some pumps failed.", "All pumps failed.") == ""
+    assert hedge_dropped("It might rain.", "It might rain.") == ""
+    assert not sole_added("It is not only cheap.", "It is cheap.")
+    assert bound_changed("at least 12 bar", "12 bar") == ""
+    assert not cause_reversed("Heat causes wear.", "Wear is caused by heat.")
+
+
+def test_directions_are_compared_where_the_same_words_stand() -> None:
+    claim = "Screening decreases hospital mortality."
+    weights = dict.fromkeys(content_terms(claim), 1.0)
+    same = "Screening was associated with lower hospital mortality, while costs increased."
+    other = "Screening was associated with higher hospital mortality, while costs decreased."
+    assert agreement(claim, same, weights) > 0 > agreement(claim, other, weights)
+
+
+def test_a_negation_turns_a_direction_round() -> None:
+    assert [sign for _, sign in marks("does not increase").signs] == [-1]
+    assert [sign for _, sign in marks("压力没有上升").signs] == [-1]
+    assert no_effect("It had no significant effect.")
+    assert no_effect("两组没有明显差异。")
+
+
+def test_two_passages_may_carry_one_claim_together() -> None:
+    tower = evidence(1, "The tower in Paris is 330 metres tall. It is painted brown.")
+    year = evidence(2, "Workers finished the iron tower in 1889 after two years.")
+    claim = "The tower is 330 metres tall and workers finished it in 1889."
+    assert judge(claim, tower.passage.text).verdict is Verdict.UNSUPPORTED
+    joined = judge_together(claim, (tower, year))
+    assert [(e.marker, j.verdict) for e, j in joined] == [(1, Verdict.SUPPORTED), (2, Verdict.SUPPORTED)]
+    assert judge_together("The tower is 331 metres tall, finished in 1889.", (tower, year))[0][
+        1
+    ].reason.startswith("together;number")
+    assert judge_together("The tower is 330 metres tall.", (tower,)) == []
+
+
+def test_a_number_further_on_in_the_passage_is_shown_as_partly_borne_out() -> None:
+    text = (
+        "The Harbour bridge was opened by the old mayor in heavy rain. Nobody crossed it. Cars waited. "
+        "The bridge toll of the Harbour authority is 4 euros."
+    )
+    claim = "The Harbour bridge was opened by the old mayor in heavy rain, its toll is 4 euros."
+    judgement = judge(claim, text)
+    assert (judgement.verdict, judgement.reason.split(":")[0]) == (Verdict.PARTIAL, "apart")
