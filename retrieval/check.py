@@ -13,7 +13,7 @@ from core.models import DocumentRow, PassageRow, PassageVectorRow
 from core.types import DocumentStatus, Tier
 from retrieval import index_repository as repository
 from retrieval.files import DamagedIndex
-from retrieval.lexical import LexicalReader
+from retrieval.lexical_store import open_lexical
 from retrieval.manifest import IndexFolder, Manifest
 from retrieval.tier_repository import tier_state
 from retrieval.tier_writer import open_tier
@@ -54,7 +54,7 @@ def check_index(db: Database, folder: IndexFolder) -> IndexCheck:
         if pending > 0 or manifest.generation != state.generation:
             return IndexCheck(pending=max(pending, 1))
         listed = _listed(folder, manifest)
-        words = LexicalReader(folder.lexical / manifest.lexical).ids()
+        words = open_lexical(folder.lexical, manifest.lexical, thorough=True).ids()
     except (DamagedIndex, OSError, ValueError) as error:
         return IndexCheck(damage=str(error))
     return IndexCheck(

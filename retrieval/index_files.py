@@ -6,16 +6,14 @@ go through it, so they agree. Applying an entry twice changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from core.db import Database
-from core.ids import new_id
 from core.types import Tier
 from retrieval import index_repository as repository
-from retrieval.files import DamagedIndex
 from retrieval.index_repository import LogEntry
-from retrieval.lexical import LexicalDocument, LexicalWriter
+from retrieval.lexical_store import change_lexical
 from retrieval.manifest import IndexFolder, Manifest
 from retrieval.tier_writer import Layout, open_tier
 
@@ -56,10 +54,9 @@ def apply_entries(
         vectors = repository.vector_rows(session, missing, model)
     hot.add(vectors)
     ref = hot.commit()
-    lexical = manifest.lexical or new_id("lex")
     with db.read() as session:  # texts are read as they are written: a thousand documents may be large
         texts = repository.lexical_documents(session, adds)
-        change_lexical(folder, lexical, texts, deletes, fresh=not manifest.lexical)
+        lexical = change_lexical(folder.lexical, manifest.lexical, texts, deletes)
     return replace(
         manifest,
         applied_seq=entries[-1].seq if entries else manifest.applied_seq,
@@ -67,21 +64,3 @@ def apply_entries(
         dimension=dimension,
         lexical=lexical,
     ).with_tier(Tier.HOT.value, ref)
-
-
-def change_lexical(
-    folder: IndexFolder, name: str, add: Iterable[LexicalDocument], delete: Iterable[int], *, fresh: bool
-) -> None:
-    """Upsert and delete in one commit of the lexical index `name`.
-
-    Raises:
-        DamagedIndex: it should exist and does not, or cannot be opened.
-    """
-    place = folder.lexical / name
-    if not fresh and not (place / "meta.json").is_file():
-        raise DamagedIndex(f"The lexical index {name} is missing.")
-    try:
-        writer = LexicalWriter(place)
-    except ValueError as error:
-        raise DamagedIndex(f"The lexical index {name} cannot be opened: {error}") from error
-    writer.apply(add, delete)

@@ -3,28 +3,34 @@
 Tokens are made by `retrieval/analyzer.py`, joined with spaces, and split on white space by tantivy, which
 has no Python tokenizer callback. Questions are built from terms and never parsed, so no character of a
 question is syntax. One process writes at a time (the writer's lease; tantivy's own lock stands behind it).
+Published folders never change (`retrieval/lexical_store.py`), so a reader is one generation and stays it.
 """
 
 from __future__ import annotations
 
-import os
-import threading
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import tantivy
+import xxhash
 
 from core.errors import TransientError
 from retrieval.analyzer import tokens
 
 _ANALYZER = "geo_tokens"
-_WRITER_HEAP_BYTES = 64 << 20
+_HEAP_BYTES = 64 << 20
 _HEADING_BOOST = 0.6  # a heading names the topic of many passages, the body answers
 _MAX_TERMS = 96  # distinct terms of a question that count; a longer question's rarest ones are kept
+# A scope above this share of the index is cut out of the results: the search then skips what cannot be
+# among the best (block-max WAND), which a filter inside the query forbids. Even near a quarter at 100,000.
+_WIDE_SCOPE = 0.3
+_SPARE = 1.2  # results asked for per result expected inside a wide scope
+_SHARES = 1024  # scopes per generation whose size is remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,9 @@ class LexicalDocument:
 
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
-    builder.add_unsigned_field("passage_id", stored=True)
+    # Fast fields are read by column: nothing is stored, so no result costs a document.
+    for name in ("passage_id", "tenant", "collection"):
+        builder.add_unsigned_field(name, fast=True)
     # Deletes go by a text term: an integer given to delete_documents_by_term never meets an unsigned field.
     for name in ("key", "tenant_id", "collection_id", "document_id"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
@@ -51,54 +59,72 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-def _open(folder: Path) -> tantivy.Index:
-    index = tantivy.Index(_schema(), path=str(folder), reuse=True)
+def _with_analyzer(index: tantivy.Index) -> tantivy.Index:
     analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
     index.register_tokenizer(_ANALYZER, analyzer)
     return index
 
 
 class LexicalWriter:
-    """Adds and deletes passages; each `apply` is one durable commit.
+    """Adds and deletes passages of one folder; nothing is searchable before `commit`.
 
     Args:
         folder: the index folder; made when absent.
+        heap_bytes: memory for postings until they become a segment.
+
+    Raises:
+        ValueError: the folder holds an index of another layout, or none that can be read.
+        TransientError: another process holds tantivy's writer lock.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, heap_bytes: int = _HEAP_BYTES) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._index = _open(folder)
-
-    def apply(self, adds: Iterable[LexicalDocument], delete_passage_ids: Iterable[int] = ()) -> None:
-        """Upsert `adds` and remove `delete_passage_ids` in one commit, fsynced by tantivy.
-
-        Doing it again changes nothing.
-
-        Raises:
-            TransientError: another process holds tantivy's writer lock.
-        """
+        self._index = _with_analyzer(tantivy.Index(_schema(), path=str(folder), reuse=True))
+        self._schema = self._index.schema
         try:
-            writer: Any = self._index.writer(_WRITER_HEAP_BYTES, num_threads=1)
+            self._writer: Any = self._index.writer(heap_bytes, num_threads=1)
         except ValueError as error:
             raise TransientError(f"The lexical index is being written by another process: {error}") from error
-        schema = self._index.schema
+
+    def change(
+        self,
+        adds: Iterable[LexicalDocument],
+        delete_passage_ids: Iterable[int] = (),
+        *,
+        all_new: bool = False,
+    ) -> None:
+        """Remove `delete_passage_ids`, then upsert `adds`; `all_new` promises that none is there yet."""
+        for passage_id in delete_passage_ids:
+            self._writer.delete_documents_by_term("key", str(passage_id))
+        for add in adds:
+            if not all_new:
+                self._writer.delete_documents_by_term("key", str(add.passage_id))
+            self._writer.add_document(tantivy.Document.from_dict(_fields(add), self._schema))
+
+    def commit(self) -> None:
+        """Make the changes durable and searchable."""
+        self._writer.commit()
+
+    def close(self) -> None:
+        """Finish merges and give the lock back; what was not committed is lost. Twice is legal."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.wait_merging_threads()
+
+    def apply(self, adds: Iterable[LexicalDocument], delete_passage_ids: Iterable[int] = ()) -> None:
+        """`change`, `commit` and `close` in one; doing it again changes nothing."""
         try:
-            for passage_id in delete_passage_ids:
-                writer.delete_documents_by_term("key", str(passage_id))
-            for add in adds:
-                writer.delete_documents_by_term("key", str(add.passage_id))
-                writer.add_document(tantivy.Document.from_dict(_fields(add), schema))
-            writer.commit()
-        except BaseException:
-            writer.rollback()
-            raise
+            self.change(adds, delete_passage_ids)
+            self.commit()
         finally:
-            writer.wait_merging_threads()  # also gives the lock back
+            self.close()
 
 
 def _fields(add: LexicalDocument) -> dict[str, Any]:
     return {
         "passage_id": add.passage_id,
+        "tenant": _number(add.tenant_id),
+        "collection": _number(add.collection_id),
         "key": str(add.passage_id),
         "tenant_id": add.tenant_id,
         "collection_id": add.collection_id,
@@ -113,68 +139,81 @@ def _heading(heading: str) -> str:
     return " ".join(tokens(heading))
 
 
-class LexicalReader:
-    """Searches the newest commit of a folder; safe from many threads.
+@lru_cache(maxsize=1024)
+def _number(name: str) -> int:
+    """An id as a number; ids are made by us, so two never meet in 64 bits."""
+    return xxhash.xxh3_64_intdigest(name.encode())
 
-    A commit by another process is seen by the next search: the commit's file is looked at each time.
+
+class LexicalReader:
+    """Searches one folder as it is when opened; safe from many threads.
+
+    Raises:
+        ValueError: the folder holds no index that can be read.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._index = _open(folder)
+        self._index = _with_analyzer(tantivy.Index.open(str(folder)))
         self._index.config_reader(reload_policy="Manual")
-        self._meta = folder / "meta.json"
-        self._seen: tuple[int, int] = (0, 0)
-        self._lock = threading.Lock()
+        self._index.reload()
+        self._schema = self._index.schema
+        self._searcher: Any = self._index.searcher()
+        self._columns = _has_columns(self._searcher)
+        self._inside: dict[tuple[str, tuple[str, ...] | None], int] = {}
 
     def count(self) -> int:
         """Live passages."""
-        return self._searcher().num_docs
+        return int(self._searcher.num_docs)
 
     def ids(self) -> set[int]:
-        """Passage ids of all live passages; reads every stored document, for checks only."""
-        searcher = self._searcher()
-        if not searcher.num_docs:
+        """Passage ids of all live passages, for checks."""
+        if not self.count():
             return set()
-        hits: list[tuple[float, Any]] = searcher.search(
-            tantivy.Query.all_query(), limit=searcher.num_docs, count=False
-        ).hits
-        return {int(searcher.doc(address).get_first("passage_id")) for _, address in hits}
+        found = self._searcher.search(tantivy.Query.all_query(), limit=self.count(), count=False).hits
+        return set(self._column("passage_id", found))
 
     def search(
         self,
-        question: str,
+        question: str | Mapping[str, float],
         k: int,
         *,
         tenant_id: str,
         collection_ids: Sequence[str] | None,
         document_ids: Sequence[str] | None = None,
+        passage_ids: Sequence[int] | None = None,
     ) -> list[tuple[int, float]]:
         """The best `k` passages of the scope, best first, as (passage id, BM25 score).
 
+        Statistics are those of the whole index, so a filter does not change a score.
+
         Args:
-            question: free text; nothing in it is syntax.
+            question: free text, in which nothing is syntax; or tokens with their weights.
             k: how many at most.
             tenant_id: required; the empty string finds nothing.
             collection_ids: None means all of the tenant; an empty sequence finds nothing.
             document_ids: limits the search when given; an empty sequence finds nothing.
+            passage_ids: the same by passage.
         """
-        terms = Counter(tokens(question))
-        empty = any(ids is not None and not ids for ids in (collection_ids, document_ids))
-        if not terms or not tenant_id or empty or k < 1:
+        terms = Counter(tokens(question)) if isinstance(question, str) else question
+        given = [ids for ids in (collection_ids, document_ids, passage_ids) if ids is not None]
+        if not terms or not tenant_id or k < 1 or not all(len(ids) for ids in given):
             return []
-        searcher = self._searcher()
-        query = _scoped(
-            _any_of(_chosen(searcher, terms), self._index.schema),
-            self._index.schema,
-            tenant_id=(tenant_id,),
-            collection_id=collection_ids,
-            document_id=document_ids,
-        )
-        found: list[tuple[float, Any]] = searcher.search(query, limit=k, count=False).hits
-        hits = [
-            (int(searcher.doc(address).get_first("passage_id")), float(score)) for score, address in found
-        ]
-        return sorted(hits, key=lambda hit: (-hit[1], hit[0]))
+        collections = None if collection_ids is None else tuple(sorted(set(collection_ids)))
+        match = self._any_of(self._chosen(terms))
+        share = self._share(tenant_id, collections)
+        if share == 0:
+            return []
+        whole = document_ids is None and passage_ids is None
+        if whole and share >= _WIDE_SCOPE and (self._columns or share == 1):
+            found = self._wide(match, k, share, tenant_id, collections)
+            if found is not None:
+                return found
+        scope = self._scope(tenant_id, collections)
+        if document_ids is not None:
+            scope.append(self._among("document_id", document_ids))
+        if passage_ids is not None:
+            scope.append(self._among("key", [str(passage_id) for passage_id in passage_ids]))
+        return self._ranked(self._hits(_within(match, scope), k))
 
     def holding(
         self,
@@ -198,42 +237,96 @@ class LexicalReader:
         empty = any(ids is not None and not ids for ids in (collection_ids, document_ids))
         if not spellings or not tenant_id or empty or k < 1:
             return []
-        searcher = self._searcher()
-        query = _scoped(
-            _one_of(spellings, self._index.schema),
-            self._index.schema,
-            tenant_id=(tenant_id,),
-            collection_id=collection_ids,
-            document_id=document_ids,
-        )
-        found: list[tuple[float, Any]] = searcher.search(query, limit=k, count=False).hits
-        return sorted(int(searcher.doc(address).get_first("passage_id")) for _, address in found)
+        scope = self._scope(tenant_id, collection_ids)
+        if document_ids is not None:
+            scope.append(self._among("document_id", document_ids))
+        found = self._hits(_within(_one_of(spellings, self._schema), scope), k)
+        return sorted(self._column("passage_id", found))
 
-    def _searcher(self) -> Any:
-        stat = os.stat(self._meta)
-        seen = (stat.st_mtime_ns, stat.st_ino)
-        if seen != self._seen:
-            with self._lock:
-                self._index.reload()
-                self._seen = seen
-        return self._index.searcher()
+    def _wide(
+        self,
+        match: tantivy.Query,
+        k: int,
+        share: float,
+        tenant_id: str,
+        collections: tuple[str, ...] | None,
+    ) -> list[tuple[int, float]] | None:
+        """The best of a scope that is most of the index; None when too few of the best are inside."""
+        if share == 1:
+            return self._ranked(self._hits(match, k))
+        wanted = math.ceil(k * _SPARE / share) + 8
+        found = self._hits(match, wanted)
+        tenant, allowed = _number(tenant_id), None if collections is None else {*map(_number, collections)}
+        inside = [
+            hit
+            for hit, owner, collection in zip(
+                found, self._column("tenant", found), self._column("collection", found), strict=True
+            )
+            if owner == tenant and (allowed is None or collection in allowed)
+        ]
+        return self._ranked(inside[:k]) if len(inside) >= k or len(found) < wanted else None
+
+    def _hits(self, query: tantivy.Query, k: int) -> list[tuple[float, Any]]:
+        return self._searcher.search(query, limit=k, count=False).hits
+
+    def _column(self, field: str, hits: Sequence[tuple[float, Any]]) -> list[int]:
+        if not self._columns:
+            return [int(self._searcher.doc(address).get_first(field)) for _, address in hits]
+        return self._searcher.fast_field_values(field, [address for _, address in hits])
+
+    def _ranked(self, hits: Sequence[tuple[float, Any]]) -> list[tuple[int, float]]:
+        """Ties by passage id."""
+        found = [(i, float(hit[0])) for i, hit in zip(self._column("passage_id", hits), hits, strict=True)]
+        return sorted(found, key=lambda hit: (-hit[1], hit[0]))
+
+    def _share(self, tenant_id: str, collections: tuple[str, ...] | None) -> float:
+        """The scope's part of all passages, 0 to 1, counted once."""
+        key = (tenant_id, collections)
+        inside = self._inside.get(key)
+        if inside is None:
+            query = _within(tantivy.Query.all_query(), self._scope(tenant_id, collections))
+            inside = int(self._searcher.search(query, limit=1, count=True).count)
+            if len(self._inside) < _SHARES:
+                self._inside[key] = inside
+        return inside / self.count() if inside else 0.0
+
+    def _scope(self, tenant_id: str, collections: Sequence[str] | None) -> list[tantivy.Query]:
+        scope = [self._among("tenant_id", (tenant_id,))]
+        if collections is not None:
+            scope.append(self._among("collection_id", collections))
+        return scope
+
+    def _among(self, field: str, values: Sequence[str]) -> tantivy.Query:
+        query = tantivy.Query
+        if len(values) == 1:  # a list of postings is cheaper than an automaton and a bit set
+            return query.term_query(self._schema, field, values[0], index_option="basic")
+        return query.term_set_query(self._schema, field, list(values))
+
+    def _chosen(self, terms: Mapping[str, float]) -> list[tuple[str, float]]:
+        if len(terms) <= _MAX_TERMS:
+            return list(terms.items())
+        rarest = sorted(terms, key=lambda term: (self._searcher.doc_freq("body", term), term))
+        return [(term, terms[term]) for term in rarest[:_MAX_TERMS]]
+
+    def _any_of(self, terms: Sequence[tuple[str, float]]) -> tantivy.Query:
+        query = tantivy.Query
+        should: list[tuple[tantivy.Occur, tantivy.Query]] = []
+        for term, weight in terms:
+            for field, boost in (("body", weight), ("heading", _HEADING_BOOST * weight)):
+                match = query.term_query(self._schema, field, term, index_option="freq")
+                should.append(
+                    (tantivy.Occur.Should, match if boost == 1 else query.boost_query(match, boost))
+                )
+        return query.boolean_query(should)
 
 
-def _chosen(searcher: Any, terms: Counter[str]) -> list[tuple[str, int]]:
-    if len(terms) <= _MAX_TERMS:
-        return list(terms.items())
-    rarest = sorted(terms, key=lambda term: (searcher.doc_freq("body", term), term))
-    return [(term, terms[term]) for term in rarest[:_MAX_TERMS]]
-
-
-def _any_of(terms: Sequence[tuple[str, int]], schema: tantivy.Schema) -> tantivy.Query:
-    query = tantivy.Query
-    should: list[tuple[tantivy.Occur, tantivy.Query]] = []
-    for term, times in terms:
-        for field, boost in (("body", 1.0), ("heading", _HEADING_BOOST)):
-            match = query.term_query(schema, field, term, index_option="freq")
-            should.append((tantivy.Occur.Should, query.boost_query(match, boost * times)))
-    return query.boolean_query(should)
+def _has_columns(searcher: Any) -> bool:
+    """False for an index of the release before, which stored ids with each document instead."""
+    try:
+        searcher.fast_field_values("collection", [])
+    except ValueError:
+        return False
+    return True
 
 
 def _one_of(spellings: Sequence[Sequence[str]], schema: tantivy.Schema) -> tantivy.Query:
@@ -248,12 +341,7 @@ def _one_of(spellings: Sequence[Sequence[str]], schema: tantivy.Schema) -> tanti
     )
 
 
-def _scoped(match: tantivy.Query, schema: tantivy.Schema, **allowed: Sequence[str] | None) -> tantivy.Query:
-    """`match` and every given field in its allowed values, which add nothing to the score."""
-    query = tantivy.Query
-    must = [(tantivy.Occur.Must, match)]
-    for field, values in allowed.items():
-        if values is not None:
-            inside = query.term_set_query(schema, field, list(values))
-            must.append((tantivy.Occur.Must, query.const_score_query(inside, 0.0)))
-    return query.boolean_query(must)
+def _within(match: tantivy.Query, filters: Sequence[tantivy.Query]) -> tantivy.Query:
+    """`match` inside every filter, which add nothing to the score."""
+    inside = [(tantivy.Occur.Must, tantivy.Query.const_score_query(one, 0.0)) for one in filters]
+    return tantivy.Query.boolean_query([(tantivy.Occur.Must, match), *inside])

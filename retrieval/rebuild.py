@@ -32,8 +32,9 @@ from retrieval import tier_repository
 from retrieval.embed import Encode, embed_missing
 from retrieval.faiss_index import load_flat, search_flat
 from retrieval.files import DamagedIndex, sync_folder
-from retrieval.index_files import apply_entries, change_lexical
+from retrieval.index_files import apply_entries
 from retrieval.lease import writer_lease
+from retrieval.lexical_store import LexicalBuild
 from retrieval.manifest import IndexFolder, Manifest
 from retrieval.tier_writer import Layout
 from retrieval.vector_pages import open_segment, write_segments
@@ -104,16 +105,16 @@ class Builder:
         aside = self._aside()
         aside.create()
         seq = self._newest_entry(lease_held)
-        lexical = new_id("lex")
-        change_lexical(aside, lexical, (), (), fresh=True)
         self.stats.update(passages=0, vectors=0, tail_entries=0)
-        refs = write_segments(
-            aside.tier(Tier.HOT.value).segments,
-            self._rows(aside, lexical),
-            dimension=self.space.dimension,
-            page_vectors=self._layout().page_vectors,
-            max_rows=self._layout().full_rows,
-        )
+        with LexicalBuild(aside.lexical) as words:
+            refs = write_segments(
+                aside.tier(Tier.HOT.value).segments,
+                self._rows(words),
+                dimension=self.space.dimension,
+                page_vectors=self._layout().page_vectors,
+                max_rows=self._layout().full_rows,
+            )
+            lexical = words.seal()
         manifest = Manifest(
             applied_seq=seq, model=self.space.model, dimension=self.space.dimension,
             tiers={Tier.HOT.value: TierRef(tuple(refs))}, lexical=lexical,
@@ -188,7 +189,7 @@ class Builder:
             if entry.name != self.build_id:
                 shutil.rmtree(entry, ignore_errors=True)
 
-    def _rows(self, aside: IndexFolder, lexical: str) -> Iterator[VectorRow]:
+    def _rows(self, words: LexicalBuild) -> Iterator[VectorRow]:
         """Vectors of live passages in segment order; the lexical index is filled on the way."""
         with self.db.read() as session:
             total = repository.count_live(session)
@@ -206,7 +207,7 @@ class Builder:
             with self.db.read() as session:
                 rows = repository.vector_rows(session, ids, self.space.model)
                 texts = list(repository.lexical_documents(session, ids))
-            change_lexical(aside, lexical, texts, (), fresh=False)
+            words.change(texts)
             self.stats["passages"] += len(texts)
             self.stats["vectors"] += len(rows)
             yield from rows

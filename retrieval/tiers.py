@@ -21,6 +21,7 @@ from core.settings import get_settings
 from core.types import Scope, Tier
 from retrieval.files import DamagedIndex
 from retrieval.lexical import LexicalReader
+from retrieval.lexical_store import open_lexical
 from retrieval.manifest import LEXICAL, IndexFolder, Manifest
 from retrieval.tier_snapshot import SegmentedSnapshot, load_tier
 
@@ -172,12 +173,10 @@ class IndexReader:
         if previous.reader is not None and self._lexical_place == place:
             return previous
         try:
-            if not (place / "meta.json").is_file():
-                raise ValueError("it is missing")
-            route = LexicalRoute(LexicalReader(place))
-        except (ValueError, OSError) as error:
-            self._report(LEXICAL, f"The lexical index {manifest.lexical} cannot be opened: {error}")
-            return LexicalRoute(refused=str(error))
+            route = LexicalRoute(open_lexical(self._folder.lexical, manifest.lexical))
+        except DamagedIndex as error:
+            self._report(LEXICAL, error.detail)
+            return LexicalRoute(refused=error.detail)
         TIER_REFUSED.labels(LEXICAL).set(0)
         self._lexical_place = place
         return route
