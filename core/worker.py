@@ -54,6 +54,8 @@ REAP = "core.reap"
 CANARY = "core.canary"
 RING = "core.ring"
 TOP_UP = "ingest.top_up"
+OBSERVE = "retrieval.observe"
+TEND = "retrieval.tend"
 
 _TOP_UP_EVERY_S = 5.0  # a look at the open walks of `ingest/reprocessing.py`: one indexed query when idle
 
@@ -79,7 +81,10 @@ WORKERS: dict[str, WorkerSpec] = {
     "index": WorkerSpec(("index",), ("retrieval.tasks",), "solo"),
     "retrieval": WorkerSpec(("query",), ("retrieval.tasks",), "threads"),
     "maintenance": WorkerSpec(
-        ("rebuild", "reap"), ("retrieval.tasks", "ingest.top_up", "core.reaper"), "threads", beat=True
+        ("rebuild", "reap"),
+        ("retrieval.tasks", "retrieval.upkeep", "ingest.top_up", "core.reaper"),
+        "threads",
+        beat=True,
     ),
     "generation": WorkerSpec(("generate",), ("generation.tasks",), "threads"),
 }
@@ -115,6 +120,8 @@ def make_app() -> Celery:
             REAP: {"queue": "reap"},
             RING: {"queue": "reap"},
             TOP_UP: {"queue": "reap"},
+            OBSERVE: {"queue": "reap"},
+            TEND: {"queue": "reap"},
         },
         broker_transport_options={
             "visibility_timeout": settings.worker.visibility_timeout_s,
@@ -142,6 +149,16 @@ def make_app() -> Celery:
                 "task": TOP_UP,
                 "schedule": _TOP_UP_EVERY_S,
                 "options": {"queue": "reap", "expires": _TOP_UP_EVERY_S},
+            },
+            "observe": {
+                "task": OBSERVE,
+                "schedule": settings.recall.interval_s,
+                "options": {"queue": "reap", "expires": settings.recall.interval_s},
+            },
+            "tend": {
+                "task": TEND,
+                "schedule": settings.placement.interval_s,
+                "options": {"queue": "reap", "expires": settings.placement.interval_s},
             },
             "ring": {
                 "task": RING,

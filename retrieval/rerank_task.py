@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from celery import signals
 from redis.exceptions import RedisError
 from sqlalchemy.orm import Session
@@ -22,13 +23,14 @@ from core.redis_client import get_redis
 from core.settings import get_settings
 from core.types import AnswerStatus, CitationMode, Evidence, JobStatus, Passage, Scope
 from core.worker import Task, get_app, next_stage, worker_name
-from ingest.encode import TokenVectors
+from ingest.encode import TokenVectors, encoder_name
 from retrieval import query_repository
 from retrieval.filters import parse_filters
 from retrieval.pack import Candidate, Dropped, Selection, diversify, fit
 from retrieval.queries import page_of
 from retrieval.query_repository import StoredQuery
 from retrieval.recall import Ranked, Ranking, encoded_text, rank
+from retrieval.recall_store import keep_question
 from retrieval.rerank import Scored
 from retrieval.sentence_scores import score_sentences
 
@@ -277,6 +279,8 @@ def _store(session: Session, run: JobRun, prepared: Prepared, outcome: Outcome) 
         evidence=outcome.evidence,
         finished_at=utcnow() if search else None,
     )
+    vector = outcome.ranking.question.vector.astype(np.float16).tobytes()
+    keep_question(session, prepared.query.id, vector, encoder_name())
     following = next_stage(run.task)
     if search or following is None:
         return AnswerStatus.ANSWERED

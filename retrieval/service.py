@@ -1,4 +1,4 @@
-"""The light door of retrieval for the HTTP process: queries, searches, tiers, builds and placement."""
+"""The light door of retrieval for the HTTP process: queries, tiers, builds, placement and recall."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from retrieval.placement_service import Placing, place
 from retrieval.placement_service import get_policy as get_placement_policy
 from retrieval.placement_service import put_policy as put_placement_policy
 from retrieval.queries import SearchHit, SearchResult, get_search_result, submit_query
+from retrieval.recall_store import RecallReport, recall_report
 
 __all__ = [
     "Build",
     "MoveEvent",
     "Placing",
     "PolicyInForce",
+    "RecallReport",
     "SearchHit",
     "SearchResult",
     "TierStatus",
@@ -35,6 +37,7 @@ __all__ = [
     "list_moves",
     "place",
     "put_placement_policy",
+    "recall_report",
     "request_rebuild",
     "request_rollback",
     "submit_query",

@@ -1,4 +1,4 @@
-"""`geo upload | ask | search | tiers`: the everyday doors from a terminal."""
+"""`geo upload | ask | search`: the everyday doors from a terminal."""
 
 from __future__ import annotations
 
@@ -22,11 +22,6 @@ def register(app: typer.Typer) -> None:
     app.command("upload")(upload)
     app.command("ask")(ask)
     app.command("search")(search)
-    group = typer.Typer(help="Index tiers: list, rebuild, roll back.", no_args_is_help=True)
-    group.command("list")(tiers_list)
-    group.command("rebuild")(tiers_rebuild)
-    group.command("rollback")(tiers_rollback)
-    app.add_typer(group, name="tiers")
 
 
 def upload(
@@ -138,39 +133,3 @@ def search(
             print(f"   {' '.join(hit['text'].split())[:300]}")
     if not found["hits"]:
         raise typer.Exit(1)
-
-
-def tiers_list(as_json: Json = False) -> None:
-    """Show every tier: generation, vectors, model."""
-    with Service.of() as service:
-        found = service.call("GET", "/v1/admin/tiers")
-    if as_json:
-        emit(found)
-        return
-    for tier in found["items"]:
-        facts = {k: v for k, v in tier.items() if v and not isinstance(v, dict | list)}
-        print("  ".join(f"{key} {value}" for key, value in facts.items()))
-
-
-def tiers_rebuild(
-    tier: Annotated[str, typer.Argument(help="hot, warm, cold or all")],
-    mode: Annotated[str, typer.Option(help="full or compact")] = "full",
-    as_json: Json = False,
-) -> None:
-    """Ask for the next generation, built beside the served one; queries do not notice."""
-    with Service.of() as service:
-        build = service.call("POST", f"/v1/admin/tiers/{tier}/rebuild", json={"mode": mode})
-    emit(build) if as_json else _tell_build(build)
-
-
-def tiers_rollback(
-    tier: Annotated[str, typer.Argument(help="hot, warm or cold")], as_json: Json = False
-) -> None:
-    """Ask for the previous generation to be served again."""
-    with Service.of() as service:
-        build = service.call("POST", f"/v1/admin/tiers/{tier}/rollback")
-    emit(build) if as_json else _tell_build(build)
-
-
-def _tell_build(build: dict[str, Any]) -> None:
-    print(f"{build['mode']} build {build['id']} is {build['status']}; follow it with: geo tiers list")

@@ -83,7 +83,7 @@ def _run(name: str) -> None:
     concurrency = {
         "ingest": settings.worker.ingest_processes,
         "retrieval": settings.worker.retrieval_threads,
-        "maintenance": 4,  # one build per tier, and the reaper beside them
+        "maintenance": 6,  # one build per tier; the reaper, moves and the recall monitor beside them
         "generation": settings.worker.generation_threads,
     }.get(name, 1)
     arguments = [

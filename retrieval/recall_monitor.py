@@ -1,0 +1,216 @@
+"""Recall of live questions: a share of them is run again, exactly, in the maintenance worker.
+
+A query only leaves its vector behind (`recall_store.keep_question`). A round takes the newest of those, asks
+each tier of the served generation once as queries do and once exactly, and stores the share that was found.
+When the mean of a tier falls below the floor, its search effort is raised; when that is at its limit, the
+tier is rebuilt. Both are audit entries of the principal `recall-monitor`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from core.db import Database, utcnow
+from core.errors import Conflict, GeoError
+from core.metrics import RECALL, RECALL_FLOOR, RECALL_SAMPLES, TIER_EFFORT
+from core.models import AuditRow
+from core.settings import RecallSettings, get_settings
+from core.types import Role, Scope
+from retrieval import builds, recall_store
+from retrieval.filters import parse_filters
+from retrieval.query_repository import live_passage_ids
+from retrieval.recall_store import Sample, SampledQuestion, Window
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+log = logging.getLogger(__name__)
+
+K = 10
+_TIE = 1e-6  # cosines that differ by less are equally good answers
+_FRESH = timedelta(hours=1)  # older questions say little of what is served now
+_ROUND_S = 10.0  # a round stops after so long: exact search of a large tier takes its time
+_MAX_FILTER_PASSAGES = 20_000
+_STEP = 1.5
+PRINCIPAL = "recall-monitor"
+Vector = npt.NDArray[np.float32]
+Ids = Sequence[int] | None
+Found = list[tuple[int, float]]
+
+
+class Action(StrEnum):
+    """What the recall of a tier calls for."""
+
+    NONE = "none"
+    RAISE = "raise"
+    REBUILD = "rebuild"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What to do about a tier, and the effort it is searched with from then on."""
+
+    action: Action
+    effort: float
+
+
+class Searched(Protocol):
+    """What the monitor needs of one tier of one generation (`vector_tier.TierSnapshot`)."""
+
+    @property
+    def live_count(self) -> int:
+        """Vectors that a search can return."""
+        ...
+
+    @property
+    def refused(self) -> str:
+        """Why it serves nothing; empty while it serves."""
+        ...
+
+    def search(
+        self,
+        vector: npt.NDArray[np.float32],
+        k: int,
+        scope: Scope,
+        *,
+        passage_ids: Sequence[int] | None = None,
+    ) -> list[tuple[int, float]]:
+        """As queries search."""
+        ...
+
+    def search_exact(
+        self,
+        vector: npt.NDArray[np.float32],
+        k: int,
+        scope: Scope,
+        *,
+        passage_ids: Sequence[int] | None = None,
+    ) -> list[tuple[int, float]]:
+        """Missing nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServedTier:
+    """One tier as it is served now."""
+
+    name: str
+    effort: float
+    snapshot: Searched
+
+
+def recall_at(found: Sequence[tuple[int, float]], exact: Sequence[tuple[int, float]]) -> float | None:
+    """Share of the exact hits that was found; an equally good one counts. None: there is nothing to find."""
+    if not exact:
+        return None
+    wanted, worst = {passage_id for passage_id, _ in exact}, exact[-1][1]
+    good = sum(1 for passage_id, score in found if passage_id in wanted or score >= worst - _TIE)
+    return min(good, len(exact)) / len(exact)
+
+
+def judge(seen: Window, effort: float, floor: float, settings: RecallSettings) -> Judgement:
+    """What the newest samples of a tier call for; too few call for nothing."""
+    if seen.mean is None or seen.count < settings.min_samples or seen.mean >= floor:
+        return Judgement(Action.NONE, effort)
+    if effort < settings.max_effort:
+        return Judgement(Action.RAISE, min(settings.max_effort, effort * _STEP))
+    return Judgement(Action.REBUILD, effort)
+
+
+def measure(
+    db: Database, tiers: Sequence[ServedTier], generation: int, model: str, now: datetime | None = None
+) -> int:
+    """Run waiting questions again in each tier and store what was found; returns how many were run."""
+    now, settings = now or utcnow(), get_settings().recall
+    with db.write() as session:
+        questions = recall_store.waiting_questions(session, settings.per_round, now - _FRESH)
+    done: list[str] = []
+    samples: list[Sample] = []
+    deadline = time.monotonic() + _ROUND_S
+    for question in questions:
+        if done and time.monotonic() > deadline:
+            break
+        done.append(question.query_id)
+        if question.model == model:  # a question of an encoder that is no longer served says nothing
+            samples += _samples(db, tiers, generation, question)
+    with db.write() as session:
+        recall_store.store_samples(session, done, samples)
+        recall_store.forget_old(session, now)
+    for sample in samples:
+        RECALL_SAMPLES.labels(sample.tier).inc()
+    return len(done)
+
+
+def _samples(
+    db: Database, tiers: Sequence[ServedTier], generation: int, question: SampledQuestion
+) -> list[Sample]:
+    scope = Scope(question.tenant_id, question.collection_ids, PRINCIPAL, Role.READER)
+    filters = parse_filters(question.filters)
+    passages: list[int] | None = None
+    if not filters.empty:
+        with db.read() as session:
+            passages = live_passage_ids(session, scope, filters, limit=_MAX_FILTER_PASSAGES)
+    vector = np.frombuffer(question.vector, np.float16).astype(np.float32)
+    samples: list[Sample] = []
+    for tier in tiers:
+        if tier.snapshot.refused or not tier.snapshot.live_count:
+            continue
+        found = tier.snapshot.search(vector, K, scope, passage_ids=passages)
+        recall = recall_at(found, tier.snapshot.search_exact(vector, K, scope, passage_ids=passages))
+        if recall is not None:
+            samples.append(Sample(tier.name, generation, tier.effort, recall))
+    return samples
+
+
+def verdicts(session: Session, tiers: Sequence[ServedTier]) -> dict[str, tuple[Window, Judgement]]:
+    """The mean of every tier that holds something, and what it calls for; sets the metrics."""
+    floor, settings = get_settings().retrieval.recall_floor, get_settings().recall
+    RECALL_FLOOR.set(floor)
+    found: dict[str, tuple[Window, Judgement]] = {}
+    for tier in tiers:
+        if tier.snapshot.refused or not tier.snapshot.live_count:
+            continue
+        seen = recall_store.window(session, tier.name, tier.effort)
+        TIER_EFFORT.labels(tier.name).set(tier.effort)
+        if seen.mean is not None:
+            RECALL.labels(tier.name).set(seen.mean)
+        found[tier.name] = seen, judge(seen, tier.effort, floor, settings)
+    return found
+
+
+def note(session: Session, action: str, tier: str, details: Mapping[str, object]) -> None:
+    """An audit entry that operators read."""
+    session.add(
+        AuditRow(tenant_id="system", principal=PRINCIPAL, action=action, subject=tier, details=dict(details))
+    )
+
+
+def told(seen: Window) -> dict[str, object]:
+    """What an audit entry says of a window."""
+    return {"recall": None if seen.mean is None else round(seen.mean, 4), "samples": seen.count}
+
+
+def ask_for_rebuild(db: Database, tier: str, seen: Window) -> bool:
+    """Open a rebuild of a tier that cannot be searched well, unless one is open or was tried just now."""
+    scope = Scope("system", None, PRINCIPAL, Role.OPERATOR)
+    try:
+        with db.write() as session:
+            if recall_store.asked_since(session, PRINCIPAL, tier, utcnow() - _FRESH):
+                return False
+            build = builds.request_rebuild(session, scope, tier=tier)
+            note(session, "tier.rebuild", tier, {"build": build.id, **told(seen)})
+    except Conflict:
+        return False
+    except GeoError:
+        log.exception("rebuild_not_asked_for", extra={"tier": tier})
+        return False
+    return True

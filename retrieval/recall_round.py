@@ -1,0 +1,78 @@
+"""One round of the recall monitor on the served index: measure, judge, act. Opens index files."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from core.db import Database
+from core.errors import GeoError
+from core.models import TierRow
+from core.settings import get_settings
+from core.types import Tier
+from retrieval import recall_monitor as monitor
+from retrieval.manifest import IndexFolder, Manifest
+from retrieval.recall_monitor import Action, ServedTier
+from retrieval.recall_store import Window, any_waiting
+from retrieval.tiers import IndexReader, IndexSnapshot
+
+log = logging.getLogger(__name__)
+
+
+def recall_round(db: Database) -> int:
+    """Measure the questions that wait, and act on tiers that fell below the floor.
+
+    The index is opened for the round and let go after it, so that the worker holds none of it in between.
+
+    Returns:
+        How many questions were run again.
+    """
+    with db.read() as session:
+        if not any_waiting(session):
+            return 0
+    folder = IndexFolder(get_settings().index_dir)
+    snapshot = IndexReader(folder).snapshot()
+    if not snapshot.generation:
+        return 0
+    manifest = folder.read_manifest(snapshot.generation)
+    tiers = served_tiers(snapshot, manifest)
+    measured = monitor.measure(db, tiers, snapshot.generation, manifest.model)
+    with db.write() as session:
+        found = monitor.verdicts(session, tiers)
+    for tier, (seen, judgement) in found.items():
+        if judgement.action is Action.RAISE:
+            raise_effort(db, manifest, tier, judgement.effort, seen)
+        elif judgement.action is Action.REBUILD:
+            monitor.ask_for_rebuild(db, tier, seen)
+    return measured
+
+
+def served_tiers(snapshot: IndexSnapshot, manifest: Manifest) -> list[ServedTier]:
+    """The tiers of a generation, each with the effort that it is searched with."""
+    return [ServedTier(Tier.HOT.value, manifest.tier(Tier.HOT.value).effort, snapshot.hot)]
+
+
+def raise_effort(db: Database, manifest: Manifest, tier: str, effort: float, seen: Window) -> bool:
+    """Publish a generation that differs in a tier's search effort alone; readers follow within a second."""
+    from retrieval.writer import VectorSpace, index_writer
+
+    try:
+        with index_writer(db, VectorSpace(manifest.model, manifest.dimension)) as writer:
+            current = writer.catch_up()
+            ref = current.tier(tier)
+            if ref.effort >= effort:
+                return False
+            served = writer.publish(current.with_tier(tier, replace(ref, effort=effort)))
+    except GeoError as error:  # damaged files or a busy writer: the next round tries again
+        log.warning("effort_not_raised", extra={"tier": tier, "detail": error.detail})
+        return False
+    with db.write() as session:
+        row = session.get(TierRow, tier)
+        if row is None:
+            row = TierRow(tier=tier)
+            session.add(row)
+        row.effort = effort
+        details = {"from": ref.effort, "to": effort, "generation": served.generation, **monitor.told(seen)}
+        monitor.note(session, "tier.effort", tier, details)
+    log.info("effort_raised", extra={"tier": tier, "effort": effort, "generation": served.generation})
+    return True
