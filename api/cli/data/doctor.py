@@ -76,6 +76,10 @@ def mend(settings: Settings, db: Database) -> None:
     with db.write() as session:
         delete_unreferenced_blobs(session, store)
     store.delete_stale_staging(STALE_STAGING_S, time.time())
+    from retrieval.check_files import remove_strays
+    from retrieval.manifest import IndexFolder
+
+    remove_strays(db, IndexFolder(settings.index_dir))
 
 
 def _some(ids: list[Any]) -> str:
@@ -239,34 +243,11 @@ def _index(settings: Settings, db: Database) -> list[Finding]:
     from retrieval.manifest import IndexFolder
 
     folder = IndexFolder(settings.index_dir)
-    seen = check_index(db, folder)
-    if seen.damage and not folder.current.exists():
+    faults = check_index(db, folder).faults
+    if any(fault.check == "index_damaged" for fault in faults) and folder.current_stamp() is None:
         told = "no index is published here, as after a restore; the next start builds it from the rows"
         return [Finding("index_not_built", 1, told, "geo up")]
-    wrong = {
-        "index_damaged": (1 if seen.damage else 0, f"files of the hot tier cannot be trusted: {seen.damage}"),
-        "vectors_not_indexed": (
-            len(seen.unlisted),
-            f"live passages that the dense route cannot return: {_some(list(seen.unlisted))}",
-        ),
-        "vectors_left_over": (
-            len(seen.leftover),
-            f"ids in the vector index without a live passage: {_some(list(seen.leftover))}",
-        ),
-        "words_not_indexed": (
-            len(seen.lexical_unlisted),
-            f"live passages that the lexical route cannot return: {_some(list(seen.lexical_unlisted))}",
-        ),
-        "words_left_over": (
-            len(seen.lexical_leftover),
-            f"ids in the lexical index without a live passage: {_some(list(seen.lexical_leftover))}",
-        ),
-    }
-    return [
-        Finding(check, count, detail, "geo tiers rebuild hot")
-        for check, (count, detail) in wrong.items()
-        if count
-    ]
+    return [Finding(fault.check, fault.count, fault.detail, fault.mend) for fault in faults]
 
 
 _ROW_CHECKS: tuple[Callable[[Session], Finding | None], ...] = (
