@@ -196,7 +196,7 @@ class LexicalReader:
         """
         terms = Counter(tokens(question)) if isinstance(question, str) else question
         given = [ids for ids in (collection_ids, document_ids, passage_ids) if ids is not None]
-        if not terms or not tenant_id or k < 1 or not all(len(ids) for ids in given):
+        if not terms or not tenant_id or k < 1 or not all(given):
             return []
         collections = None if collection_ids is None else tuple(sorted(set(collection_ids)))
         match = self._any_of(self._chosen(terms))
@@ -208,11 +208,7 @@ class LexicalReader:
             found = self._wide(match, k, share, tenant_id, collections)
             if found is not None:
                 return found
-        scope = self._scope(tenant_id, collections)
-        if document_ids is not None:
-            scope.append(self._among("document_id", document_ids))
-        if passage_ids is not None:
-            scope.append(self._among("key", [str(passage_id) for passage_id in passage_ids]))
+        scope = self._scope(tenant_id, collections, document_ids, passage_ids)
         return self._ranked(self._hits(_within(match, scope), k))
 
     def holding(
@@ -223,6 +219,7 @@ class LexicalReader:
         tenant_id: str,
         collection_ids: Sequence[str] | None,
         document_ids: Sequence[str] | None = None,
+        passage_ids: Sequence[int] | None = None,
     ) -> list[int]:
         """Ids of up to `k` passages of the scope that have all tokens of one of the spellings, ascending.
 
@@ -233,13 +230,12 @@ class LexicalReader:
             tenant_id: required; the empty string finds nothing.
             collection_ids: None means all of the tenant; an empty sequence finds nothing.
             document_ids: limits the search when given; an empty sequence finds nothing.
+            passage_ids: the same by passage.
         """
-        empty = any(ids is not None and not ids for ids in (collection_ids, document_ids))
-        if not spellings or not tenant_id or empty or k < 1:
+        given = [ids for ids in (collection_ids, document_ids, passage_ids) if ids is not None]
+        if not spellings or not tenant_id or k < 1 or not all(given):
             return []
-        scope = self._scope(tenant_id, collection_ids)
-        if document_ids is not None:
-            scope.append(self._among("document_id", document_ids))
+        scope = self._scope(tenant_id, collection_ids, document_ids, passage_ids)
         found = self._hits(_within(_one_of(spellings, self._schema), scope), k)
         return sorted(self._column("passage_id", found))
 
@@ -290,10 +286,20 @@ class LexicalReader:
                 self._inside[key] = inside
         return inside / self.count() if inside else 0.0
 
-    def _scope(self, tenant_id: str, collections: Sequence[str] | None) -> list[tantivy.Query]:
+    def _scope(
+        self,
+        tenant_id: str,
+        collections: Sequence[str] | None,
+        document_ids: Sequence[str] | None = None,
+        passage_ids: Sequence[int] | None = None,
+    ) -> list[tantivy.Query]:
         scope = [self._among("tenant_id", (tenant_id,))]
         if collections is not None:
             scope.append(self._among("collection_id", collections))
+        if document_ids is not None:
+            scope.append(self._among("document_id", document_ids))
+        if passage_ids is not None:
+            scope.append(self._among("key", [str(passage_id) for passage_id in passage_ids]))
         return scope
 
     def _among(self, field: str, values: Sequence[str]) -> tantivy.Query:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, exists, func, literal, or_, select, true, update
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import ColumnElement, and_, delete, select, update
 from sqlalchemy.orm import Session
 
 from core.db import affected, utcnow
@@ -18,12 +17,12 @@ from core.models import (
     DocumentRow,
     EnginePlanRow,
     EvidenceRow,
-    MentionRow,
     PassageRow,
     QueryRow,
 )
 from core.types import AnswerStatus, DocumentStatus, Evidence, Lang, Passage, Scope, Span
-from retrieval.filters import Filters, Scalar
+from retrieval.filter_sql import passes
+from retrieval.filters import Filters
 
 _OPEN = (AnswerStatus.QUEUED.value, AnswerStatus.RUNNING.value)
 MAX_FILTER_DOCUMENTS = 2000
@@ -89,42 +88,7 @@ def visible(scope: Scope, filters: Filters, *, dialect: str) -> ColumnElement[bo
     ]
     if scope.collection_ids is not None:
         conditions.append(DocumentRow.collection_id.in_(scope.collection_ids))
-    if filters.documents is not None:
-        conditions.append(DocumentRow.id.in_(filters.documents))
-    if filters.trust is not None:
-        conditions.append(DocumentRow.trust.in_(filters.trust))
-    if filters.lang is not None:
-        conditions.append(PassageRow.lang.in_([lang.value for lang in filters.lang]))
-    if filters.entities is not None:
-        conditions.append(
-            exists(
-                select(MentionRow.id).where(
-                    MentionRow.passage_id == PassageRow.id,
-                    MentionRow.tenant_id == scope.tenant_id,
-                    MentionRow.entity_id.in_(filters.entities),
-                )
-            )
-        )
-    if filters.tags is not None:
-        conditions.append(or_(literal(False), *(_has_tag(tag, dialect) for tag in filters.tags)))
-    conditions.extend(_field_equals(key, value) for key, value in filters.metadata)
-    return and_(true(), *conditions)
-
-
-def _has_tag(tag: str, dialect: str) -> ColumnElement[bool]:
-    if dialect == "postgresql":
-        return DocumentRow.tags.cast(postgresql.JSONB).contains([tag])
-    element = func.json_each(DocumentRow.tags).table_valued("value")
-    return exists(select(1).select_from(element).where(element.c.value == tag))
-
-
-def _field_equals(key: str, value: Scalar) -> ColumnElement[bool]:
-    field = DocumentRow.meta[key]
-    if isinstance(value, bool):
-        return field.as_boolean() == value
-    if isinstance(value, int | float):
-        return field.as_float() == float(value)
-    return field.as_string() == value
+    return and_(*conditions, passes(filters, tenant_id=scope.tenant_id, dialect=dialect))
 
 
 def live_passages(
@@ -163,15 +127,14 @@ def live_languages(
 
 
 def filtered_document_ids(session: Session, scope: Scope, filters: Filters) -> list[str] | None:
-    """Live documents that the filter lets through, ascending, or None when it does not limit documents.
+    """Live documents that the filter lets through, ascending; None when it does not go by documents alone.
 
-    The indexes know documents, not tags or fields; at most `MAX_FILTER_DOCUMENTS` ids are given, and None
-    above that: the filter is then applied to what the route found.
+    At most `MAX_FILTER_DOCUMENTS` ids are given, and None above that: the filter is then applied to what the
+    route found.
     """
-    document_only = replace(filters, lang=None)
-    if document_only.empty:
+    if filters.empty or not filters.by_document:
         return None
-    condition = visible(scope, document_only, dialect=session.get_bind().dialect.name)
+    condition = visible(scope, filters, dialect=session.get_bind().dialect.name)
     ids = session.scalars(
         select(DocumentRow.id)
         .join(PassageRow, (PassageRow.document_id == DocumentRow.id) & (PassageRow.ordinal == 0))

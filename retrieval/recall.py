@@ -16,6 +16,7 @@ from retrieval.filters import Filters
 from retrieval.fuse import Fused, route_weights, standardized_sum
 from retrieval.identifiers import CODE_WEIGHT
 from retrieval.language import identifier_share, question_language
+from retrieval.pushdown import Pushdown
 from retrieval.query_repository import (
     StoredPassage,
     live_passages,
@@ -143,7 +144,7 @@ def _recall_live(
     while True:
         attempt += 1
         snapshot = index.snapshot(wait=attempt > 1)
-        searches = Searches(db, snapshot, scope, question, filters, k)
+        searches = Searches(db, snapshot, scope, question, filters, k, Pushdown(db, scope, filters))
         threads = get_settings().worker.retrieval_threads * len(Route) * _ROUTE_SPARES
         recalled = get_route_pool(threads).recall(searches.by_route(), deadline_s=s.route_deadline_ms / 1000)
         watch.lap("routes")

@@ -15,17 +15,14 @@ from retrieval.entity_route import catalogue_of, entities_in, grown_entities_in,
 from retrieval.filters import Filters
 from retrieval.identifiers import COMMON, Code, code_scores, codes, holds
 from retrieval.language import question_language
+from retrieval.pushdown import Limits, Pushdown
 from retrieval.query_repository import (
     StoredPassage,
-    filtered_document_ids,
     live_languages,
-    live_passage_ids,
     live_passages,
 )
 from retrieval.relevance import Floats, Question, terms
 from retrieval.routes import RouteSearch, ranked_hits, search_until_enough
-
-MAX_FILTER_PASSAGES = 20_000  # a filter that leaves more is applied to what the route found
 
 
 class DenseIndex(Protocol):
@@ -42,7 +39,13 @@ class LexicalIndex(Protocol):
     """What the lexical route needs of the lexical index."""
 
     def search(
-        self, question: str, k: int, scope: Scope, *, document_ids: Sequence[str] | None = None
+        self,
+        question: str,
+        k: int,
+        scope: Scope,
+        *,
+        document_ids: Sequence[str] | None = None,
+        passage_ids: Sequence[int] | None = None,
     ) -> list[tuple[int, float]]:
         """The best `k` (passage id, BM25) of the scope, best first."""
         ...
@@ -54,6 +57,7 @@ class LexicalIndex(Protocol):
         scope: Scope,
         *,
         document_ids: Sequence[str] | None = None,
+        passage_ids: Sequence[int] | None = None,
     ) -> list[int]:
         """Up to `k` passages of the scope that have all tokens of one of the spellings, ascending."""
         ...
@@ -119,6 +123,7 @@ class Searches:
     """What one recall asks of one snapshot.
 
     Attributes:
+        pushdown: what the filters leave, looked up once.
         hidden: filled by the routes: ids that an index holds and this scope may not see now.
     """
 
@@ -128,6 +133,7 @@ class Searches:
     question: LazyQuestion
     filters: Filters
     k: int
+    pushdown: Pushdown
     hidden: set[int] = field(default_factory=set[int])
 
     def by_route(self) -> dict[Route, RouteSearch]:
@@ -144,20 +150,18 @@ class Searches:
 
     def dense(self) -> Sequence[Hit]:
         """Passages by cosine."""
-        passages: list[int] | None = None
-        if not self.filters.empty:
-            with self.db.read() as session:
-                passages = live_passage_ids(session, self.scope, self.filters, limit=MAX_FILTER_PASSAGES)
+        passages = self.pushdown.limits().passage_ids
         vector = self.question.get().vector
         found = self._widened(lambda n: self.index.hot.search(vector, n, self.scope, passage_ids=passages))
         return ranked_hits(Route.DENSE, found)
 
     def lexical(self) -> Sequence[Hit]:
         """Passages by BM25."""
-        documents = self._documents()
-        text = self.question.text
+        limits, text = self.pushdown.limits(), self.question.text
         found = self._widened(
-            lambda n: self.index.lexical.search(text, n, self.scope, document_ids=documents)
+            lambda n: self.index.lexical.search(
+                text, n, self.scope, document_ids=limits.document_ids, passage_ids=limits.passage_ids
+            )
         )
         return ranked_hits(Route.LEXICAL, found)
 
@@ -173,18 +177,25 @@ class Searches:
 
     def code(self, wanted: Sequence[Code]) -> Sequence[Hit]:
         """Passages that have a code of the question, the rarer the code the higher its score (at most 1)."""
-        documents = self._documents()
-        matches = {code.text: self._having(code, documents) for code in wanted}
+        limits = self.pushdown.limits()
+        matches = {code.text: self._having(code, limits) for code in wanted}
         return ranked_hits(Route.CODE, code_scores(matches))
 
-    def _having(self, code: Code, documents: Sequence[str] | None) -> list[int]:
+    def _having(self, code: Code, limits: Limits) -> list[int]:
         """Passages with the code: its own token says so by itself, its parts must stand together in the text.
 
         One more than `COMMON` is asked for: with so many the code decides nothing, and none is looked at.
         """
 
         def holding(spellings: Sequence[Sequence[str]]) -> set[int]:
-            return set(self.index.lexical.holding(spellings, COMMON + 1, self.scope, document_ids=documents))
+            found = self.index.lexical.holding(
+                spellings,
+                COMMON + 1,
+                self.scope,
+                document_ids=limits.document_ids,
+                passage_ids=limits.passage_ids,
+            )
+            return set(found)
 
         whole = holding([own for own in code.spellings if len(own) == 1])
         if len(whole) > COMMON:
@@ -196,12 +207,6 @@ class Searches:
         self.hidden.update((whole | parts) - known.keys())
         together = {i for i in parts & known.keys() if holds(search_fold(shown_text(known[i])), code.text)}
         return sorted((whole & known.keys()) | together)
-
-    def _documents(self) -> list[str] | None:
-        if self.filters.empty:
-            return None
-        with self.db.read() as session:
-            return filtered_document_ids(session, self.scope, self.filters)
 
     def _widened(self, search: Callable[[int], Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
         return search_until_enough(search, self._keep, self.k)

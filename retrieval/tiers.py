@@ -39,7 +39,13 @@ class LexicalRoute:
     refused: str = ""
 
     def search(
-        self, question: str, k: int, scope: Scope, *, document_ids: Sequence[str] | None = None
+        self,
+        question: str,
+        k: int,
+        scope: Scope,
+        *,
+        document_ids: Sequence[str] | None = None,
+        passage_ids: Sequence[int] | None = None,
     ) -> list[tuple[int, float]]:
         """`LexicalReader.search` inside the scope.
 
@@ -55,6 +61,7 @@ class LexicalRoute:
             tenant_id=scope.tenant_id,
             collection_ids=scope.collection_ids,
             document_ids=document_ids,
+            passage_ids=passage_ids,
         )
 
     def holding(
@@ -64,6 +71,7 @@ class LexicalRoute:
         scope: Scope,
         *,
         document_ids: Sequence[str] | None = None,
+        passage_ids: Sequence[int] | None = None,
     ) -> list[int]:
         """`LexicalReader.holding` inside the scope. Raises like `search`."""
         reader = self._usable()
@@ -75,6 +83,7 @@ class LexicalRoute:
             tenant_id=scope.tenant_id,
             collection_ids=scope.collection_ids,
             document_ids=document_ids,
+            passage_ids=passage_ids,
         )
 
     def _usable(self) -> LexicalReader | None:
