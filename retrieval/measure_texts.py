@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
+from itertools import accumulate
 
 _ONSETS = tuple("b c d f g h l m n p r s t v w br cl dr gr pl st tr".split())  # noqa: SIM905 - legible
 _RIMES = tuple("a e i o u an en in on un ar er or al el ing ate ion ery ment".split())  # noqa: SIM905 - legible
@@ -15,17 +17,35 @@ _HAN = (
 )
 
 
-def made_passages(count: int, *, seed: int, shortest: int = 20, longest: int = 110) -> list[str]:
-    """Different passages of `shortest` to `longest` words, English and Chinese in turn."""
+def made_passages(
+    count: int, *, seed: int, shortest: int = 20, longest: int = 110, words: int = 8000
+) -> list[str]:
+    """Different passages of `shortest` to `longest` out of `words` words, English and Chinese in turn."""
     source = random.Random(seed)  # noqa: S311 - filler text, no secret
-    english = [_word(source) for _ in range(8000)]
-    chinese = ["".join(source.choices(_HAN, k=2)) for _ in range(8000)]
-    rank = [1 / (n + 3) for n in range(8000)]  # Zipf
+    english = [_word(source) for _ in range(words)]
+    chinese = ["".join(source.choices(_HAN, k=2)) for _ in range(words)]
+    rank = list(accumulate(1 / (n + 3) for n in range(words)))  # Zipf
     passages: list[str] = []
     for number in range(count):
-        words = source.choices((english, chinese)[number % 2], rank, k=source.randint(shortest, longest))
-        passages.append(_sentences(words, source, *((" ", ". "), ("", "。"))[number % 2]) + f" {number}")
+        language, length = (english, chinese)[number % 2], source.randint(shortest, longest)
+        words_ = source.choices(language, cum_weights=rank, k=length)
+        passages.append(_sentences(words_, source, *((" ", ". "), ("", "。"))[number % 2]) + f" {number}")
     return passages
+
+
+def made_questions(passages: Sequence[str], count: int, *, seed: int) -> list[str]:
+    """A few words of a passage each: three to seven English ones, or six to fourteen Chinese characters."""
+    source = random.Random(seed)  # noqa: S311 - filler text, no secret
+    questions: list[str] = []
+    while len(questions) < count:
+        passage = passages[source.randrange(len(passages))]
+        words = list(dict.fromkeys(re.findall(r"[a-z]{2,}", passage)))
+        if len(words) > 7:
+            questions.append(" ".join(source.sample(words, source.randint(3, 7))))
+        elif len(passage) > 20:
+            start = source.randrange(len(passage) - 16)
+            questions.append(passage[start : start + source.randint(6, 14)])
+    return questions
 
 
 def _word(source: random.Random) -> str:

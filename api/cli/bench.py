@@ -76,6 +76,25 @@ def ingest(
     _show("ingest", figures)
 
 
+@bench_app.command("lexical")
+def lexical(
+    sizes: Annotated[
+        list[int] | None, typer.Option("--size", min=100, help="Passages; may be given several times.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 7,
+    questions: Annotated[int, typer.Option(min=10, max=10_000, help="Questions per round.")] = 200,
+    json: Json = False,
+) -> None:
+    """Search by words: ours, with scope and headings, against tantivy used alone and bm25s."""
+    from retrieval.measure_lexical import bench_lexical
+
+    figures = bench_lexical(sizes=sizes or [10_000, 100_000], rounds=rounds, questions=questions, note=note)
+    if json:
+        emit(figures)
+        return
+    _show("lexical", figures)
+
+
 def _show(prefix: str, figures: dict[str, Any]) -> None:
     for name, value in figures.items():
         if isinstance(value, dict):

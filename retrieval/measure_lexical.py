@@ -1,0 +1,195 @@
+"""`geo bench lexical`: our lexical route against tantivy used alone and against bm25s, on the same tokens.
+
+Each side is a process that builds its index once and then answers the same questions, one at a time, in
+rounds that follow each other side by side, so that other work on the machine meets all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+from core.errors import GeoError
+from core.measured import machine, versions
+from ingest.peers import peer_python
+from retrieval.measure_texts import made_passages, made_questions
+
+PEERS = ("bm25s==0.3.16",)  # on the product's own tantivy, numba and numpy
+PEER_FOLDER = Path(".venv-peers-lexical")
+SEED = 20_260_112
+WORDS = 60_000
+LIMIT = {"ratio": 0.9, "ratio_best": 1.0, "exponent": 0.5, "add_visible_ms": 100}
+MODES = {
+    "k10": {"k": 10, "collections": None},
+    "k50": {"k": 50, "collections": None},
+    "half": {"k": 10, "collections": 5},
+    "tenth": {"k": 10, "collections": 1},
+}
+"""What is asked: how many results, and in how many of ten collections of equal size."""
+Note = Callable[[str], None]
+Figures = dict[str, Any]
+
+
+def bench_lexical(*, sizes: Sequence[int], rounds: int, questions: int, note: Note = print) -> Figures:
+    """Measure the search at every size and the way of one added passage at the largest.
+
+    Args:
+        sizes: numbers of passages.
+        rounds: interleaved rounds; each asks every question once of every side.
+        questions: how many.
+        note: told about progress.
+
+    Raises:
+        GeoError: a side ended before its time, or found other passages than it should.
+    """
+    by_size: dict[int, Figures] = {}
+    with TemporaryDirectory(prefix="geo-bench-") as scratch:
+        passages = made_passages(max(sizes), seed=SEED, words=WORDS)
+        for size in sorted(sizes):
+            place = Path(scratch) / str(size)
+            place.mkdir()
+            _write(place, passages[:size], made_questions(passages[:size], questions, seed=SEED))
+            by_size[size] = _one_size(place, size, rounds, note)
+    largest = by_size[max(sizes)]
+    ours = {size: figures["k10"]["ours_ms"] for size, figures in by_size.items()}
+    return {
+        "ratio": largest["k10"]["ratio_tantivy"],
+        "ratio_best": largest["k10"]["ratio_best"],
+        "exponent": _exponent(ours),
+        "add_visible_ms": largest["add_visible_ms"],
+        "by_size": by_size,
+        "machine": machine(),
+        "versions": versions("tantivy", "numba") | {"bm25s": PEERS[0].partition("==")[2]},
+        "seed": SEED,
+        "sizes": {"passages": sorted(sizes), "rounds": rounds, "questions": questions, "words": 2 * WORDS},
+        "peer": "tantivy alone: the same tokens in one field without positions, term queries, no count, ids "
+        "from a fast field, tokens of the question given; as documented: parsed query, stored ids, count; "
+        "bm25s: numba, one question at a time, and all at once; both without tenants, headings and deletes",
+        "limit": LIMIT,
+    }
+
+
+class Side:
+    """A process that answers `{"mode": …}` with the milliseconds of every question."""
+
+    def __init__(self, name: str, command: Sequence[str]) -> None:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+        self.name = name
+        self._process = subprocess.Popen(  # noqa: S603 - our own scripts
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.ready = self._read()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate(timeout=60)  # the end of its input ends it
+
+    def ask(self, **request: Any) -> Figures:
+        """One request, one answer."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def _read(self) -> Figures:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise GeoError(f"{self.name} ended with {self._process.wait()}.")
+        return json.loads(line)
+
+
+def _write(place: Path, passages: Sequence[str], questions: Sequence[str]) -> None:
+    from retrieval.analyzer import tokens
+
+    with (place / "passages.jsonl").open("w", encoding="utf-8") as file:
+        for passage in passages:
+            row = {"text": passage, "tokens": " ".join(tokens(passage))}
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    asked = [{"text": question, "tokens": tokens(question)} for question in questions]
+    (place / "questions.json").write_text(json.dumps(asked, ensure_ascii=False), encoding="utf-8")
+
+
+def _one_size(place: Path, size: int, rounds: int, note: Note) -> Figures:
+    python = str(peer_python(PEERS, PEER_FOLDER, beside_product=True))
+    peer = str(Path(__file__).with_name("peer_lexical.py"))
+    note(f"{size} passages: building")
+    with (
+        Side("ours", [sys.executable, "-m", "retrieval.measure_lexical_child", str(place)]) as ours,
+        Side("tantivy", [python, "-P", peer, "tantivy", str(place)]) as tantivy,
+        Side("bm25s", [python, "-P", peer, "bm25s", str(place)]) as bm25s,
+    ):
+        figures: Figures = {}
+        for mode in MODES:
+            note(f"{size} passages: {mode}")
+            sides = {"ours": ours, "tantivy": tantivy}
+            if mode == "k10":
+                sides["bm25s"] = bm25s
+            figures[mode] = _compared(sides, mode, rounds)
+        figures["as_documented"] = _spread([tantivy.ask(mode="as_documented")["mean_ms"] for _ in range(3)])
+        figures["bm25s_batch_ms"] = _spread([bm25s.ask(mode="batch")["mean_ms"] for _ in range(3)])
+        figures["agreement_bm25s"] = _agreement(ours.ask(mode="found"), bm25s.ask(mode="found"))
+        added = ours.ask(mode="add")
+        figures |= {"add_visible_ms": _spread(added["visible_ms"]), "change_ms": _spread(added["change_ms"])}
+        figures["build_s"] = {side.name: side.ready["build_s"] for side in (ours, tantivy, bm25s)}
+        figures["rss_mib"] = {side.name: side.ready["rss_mib"] for side in (ours, tantivy, bm25s)}
+    return figures
+
+
+def _compared(sides: dict[str, Side], mode: str, rounds: int) -> Figures:
+    for side in sides.values():
+        side.ask(mode=mode)  # warm
+    runs: dict[str, list[Figures]] = {name: [] for name in sides}
+    for _ in range(rounds):
+        for name, side in sides.items():
+            runs[name].append(side.ask(mode=mode))
+    figures: Figures = {}
+    for name, found in runs.items():
+        figures[f"{name}_ms"] = round(statistics.median(run["mean_ms"] for run in found), 4)
+        figures[f"{name}_p99_ms"] = round(statistics.median(run["p99_ms"] for run in found), 4)
+    ours = [run["mean_ms"] for run in runs["ours"]]
+    for name in sides.keys() - {"ours"}:
+        figures[f"ratio_{name}"] = _spread(
+            [run["mean_ms"] / own for run, own in zip(runs[name], ours, strict=True)]
+        )
+    best = [
+        min(runs[name][n]["mean_ms"] for name in sides if name != "ours") / own for n, own in enumerate(ours)
+    ]
+    figures["ratio_best"] = _spread(best)
+    return figures
+
+
+def _agreement(ours: Figures, theirs: Figures) -> float:
+    """Share of our ten best that are among their ten best; they know no headings and round no lengths."""
+    shares = [
+        len(set(own) & set(other)) / max(1, len(own))
+        for own, other in zip(ours["ids"], theirs["ids"], strict=True)
+    ]
+    return round(statistics.fmean(shares), 4)
+
+
+def _spread(values: Sequence[float]) -> Figures:
+    return {
+        "median": round(statistics.median(values), 3),
+        "min": round(min(values), 3),
+        "max": round(max(values), 3),
+    }
+
+
+def _exponent(ms: dict[int, float]) -> float | None:
+    """Slope of log time over log size, by least squares."""
+    if len(ms) < 2:
+        return None
+    points = [(math.log(size), math.log(value)) for size, value in ms.items()]
+    slope, _ = statistics.linear_regression(*zip(*points, strict=True))
+    return round(slope, 3)
