@@ -19,6 +19,12 @@ ROUTE_FAILURES = Counter(
 ROUTE_HITS = Histogram(
     "geo_route_hits", "Hits of one route", ["route"], buckets=(0, 1, 5, 10, 20, 50, 100, 500)
 )
+ROUTE_EMPTY_STREAK = Gauge(
+    "geo_route_empty_streak",
+    "Queries in a row for which the route found nothing and another route found something",
+    ["route"],
+    multiprocess_mode="mostrecent",
+)
 ANSWERS = Counter("geo_answers_total", "Answers by status and mode", ["status", "mode"])
 CLAIMS = Counter("geo_claims_total", "Claims by verdict", ["verdict"])
 INDEX_GENERATION = Gauge(

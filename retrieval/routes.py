@@ -13,31 +13,41 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.errors import TransientError
-from core.metrics import ROUTE_FAILURES, ROUTE_HITS, ROUTE_SECONDS
+from core.metrics import ROUTE_EMPTY_STREAK, ROUTE_FAILURES, ROUTE_HITS, ROUTE_SECONDS
 from core.retry import classify
 from core.types import Hit, Route
 
 log = logging.getLogger(__name__)
 
 RouteSearch = Callable[[], Sequence[Hit]]
+ALARM_STREAK = 20  # as in deploy/prometheus/alerts.yml
+_NEVER_EMPTY = (Route.DENSE, Route.LEXICAL)
 
 
 @dataclass(frozen=True, slots=True)
 class RouteReport:
-    """How one route fared: `state` is `ok`, `failed` or `late`; `error` is set unless it is `ok`."""
+    """How one route fared.
+
+    Attributes:
+        state: `ok`, `failed` or `late`.
+        error: set unless the state is `ok`.
+        empty_streak: questions in a row for which the route found nothing and another one something.
+    """
 
     state: str
     hits: int
     ms: float
     error: str = ""
+    empty_streak: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """For the stored trace and the wire."""
-        return {"state": self.state, "hits": self.hits, "ms": round(self.ms, 2), "error": self.error or None}
+        told = {"state": self.state, "hits": self.hits, "ms": round(self.ms, 2), "error": self.error or None}
+        return {**told, "empty_streak": self.empty_streak} if self.empty_streak else told
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,7 @@ class RoutePool:
 
     def __init__(self, threads: int) -> None:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="route")
+        self._watch = EmptyWatch()
 
     def recall(self, searches: Mapping[Route, RouteSearch], *, deadline_s: float) -> Recalled:
         """Run all routes at once and wait for each until the deadline.
@@ -77,7 +88,35 @@ class RoutePool:
         if searches and not hits:
             reasons = "; ".join(f"{route}: {report.error}" for route, report in reports.items())
             raise TransientError(f"Every route of the search failed ({reasons}).")
-        return Recalled(hits, reports)
+        return Recalled(hits, self._watch.seen(hits, reports))
+
+
+class EmptyWatch:
+    """Notices a route that finds nothing again and again while others do: a dead index raises no error.
+
+    An index of another model, or one that was emptied, answers every search in good order with nothing.
+    Entity and code routes are left out: most questions name no entity and hold no code.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._streaks = dict.fromkeys(_NEVER_EMPTY, 0)
+
+    def seen(
+        self, hits: Mapping[Route, Sequence[Hit]], reports: Mapping[Route, RouteReport]
+    ) -> dict[Route, RouteReport]:
+        """Count one question; returns the reports with the streaks."""
+        told = dict(reports)
+        if not any(hits.values()):  # nothing to be found, or nobody could
+            return told
+        with self._lock:
+            for route in self._streaks.keys() & hits.keys():
+                streak = self._streaks[route] = 0 if hits[route] else self._streaks[route] + 1
+                ROUTE_EMPTY_STREAK.labels(route.value).set(streak)
+                if streak == ALARM_STREAK:
+                    log.error("route_empty", extra={"route": route.value, "questions": streak})
+                told[route] = replace(told[route], empty_streak=streak)
+        return told
 
 
 def _timed(search: RouteSearch) -> tuple[Sequence[Hit], float]:

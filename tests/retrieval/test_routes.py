@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from core.errors import TransientError
-from core.metrics import ROUTE_FAILURES
+from core.metrics import ROUTE_EMPTY_STREAK, ROUTE_FAILURES
 from core.types import Hit, Route
-from retrieval.routes import RoutePool, ranked_hits, search_until_enough
+from retrieval.routes import ALARM_STREAK, Recalled, RoutePool, ranked_hits, search_until_enough
 
 
 @pytest.fixture
@@ -63,6 +63,34 @@ def test_a_late_route_is_left_behind_at_the_deadline(pool: RoutePool) -> None:
     assert recalled.reports[Route.DENSE].state == "late"
     assert Route.DENSE not in recalled.hits
     assert failures(Route.DENSE, "late") == before + 1
+
+
+def test_a_route_that_finds_nothing_while_others_do_is_counted_and_told(
+    pool: RoutePool, caplog: pytest.LogCaptureFixture
+) -> None:
+    def ask(*dense: int) -> Recalled:
+        return pool.recall(
+            {Route.DENSE: lambda: hits(Route.DENSE, *dense), Route.LEXICAL: lambda: hits(Route.LEXICAL, 3)},
+            deadline_s=5,
+        )
+
+    for n in range(1, ALARM_STREAK):
+        assert ask().reports[Route.DENSE].empty_streak == n
+    assert "route_empty" not in caplog.text
+    report = ask().reports[Route.DENSE]
+    assert report.as_json()["empty_streak"] == ALARM_STREAK
+    assert ROUTE_EMPTY_STREAK.labels("dense")._value.get() == ALARM_STREAK
+    assert caplog.text.count("route_empty") == 1
+    assert ask().reports[Route.LEXICAL].empty_streak == 0
+    assert caplog.text.count("route_empty") == 1
+    assert "empty_streak" not in ask(1).reports[Route.DENSE].as_json()
+    assert ROUTE_EMPTY_STREAK.labels("dense")._value.get() == 0
+
+
+def test_an_empty_corpus_is_no_alarm(pool: RoutePool) -> None:
+    nothing = {route: (lambda: list[Hit]()) for route in (Route.DENSE, Route.LEXICAL)}
+    for _ in range(ALARM_STREAK + 1):
+        assert pool.recall(nothing, deadline_s=5).reports[Route.DENSE].empty_streak == 0
 
 
 def test_all_routes_dead_is_an_outage_that_names_them(pool: RoutePool) -> None:
