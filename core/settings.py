@@ -128,6 +128,9 @@ class PackSettings(_Section):
     folder: Path = Field(default_factory=lambda: _cache_home() / "packs")
     encoder: str = "intfloat/multilingual-e5-small"
     generator: str = "HuggingFaceTB/SmolLM2-135M-Instruct"
+    nli: str = Field(
+        default="", description="an entailment model that verdicts ask as well; empty: the rules alone"
+    )
     spacy_en: str = "en_core_web_sm"
     spacy_zh: str = Field(default="", description="a zh_core_web_* package; empty: jieba's tags")
 
@@ -249,6 +252,13 @@ class GenerationSettings(_Section):
     pipeline_parallel: int = Field(default=1, ge=1)
     deadline_s: float = Field(default=90.0, gt=0, le=3600)
     max_sentences: int = Field(default=2, ge=1, le=20, description="sentences an extract answer shows")
+    nli_batch: int = Field(default=16, ge=1, le=512, description="claim and passage pairs at a time")
+    nli_budget_ms: int = Field(
+        default=1500, ge=1, le=60_000, description="per claim; pairs beyond it are judged by the rules alone"
+    )
+    nli_threshold: float = Field(
+        default=0.8, ge=0.5, le=1, description="probability from which the entailment model is believed"
+    )
 
 
 class ClientSettings(_Section):

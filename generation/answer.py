@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.types import Citation, Claim, Evidence, SentenceScore, Span, Verdict
-from generation.verify import Judgement, about, judge, judge_all, judge_together, quote_is_exact
+from generation.entail import Entails, with_entailment
+from generation.untrusted import instructs
+from generation.verify import Judgement, judge_all, judge_together, quote_is_exact
 from generation.wording import content_terms
 from ingest.sentences import sentences
 
@@ -36,9 +38,14 @@ def candidates(question: str, evidence: Sequence[Evidence]) -> list[Candidate]:
         start = e.passage.span.start
         for sentence in e.sentences or _scored_by_words(question, e):
             text = e.passage.text[sentence.span.start - start : sentence.span.end - start]
-            if quote_is_exact(e, sentence.span, text) and any(c.isalnum() for c in text):
+            if quote_is_exact(e, sentence.span, text) and _can_be_shown(text):
                 found.append(Candidate(e, sentence.span, text, sentence.score))
     return sorted(found, key=lambda c: (-c.score, c.evidence.marker, c.span.start))
+
+
+def _can_be_shown(sentence: str) -> bool:
+    """Whether a source sentence may stand in an answer: it says something and gives no orders."""
+    return any(c.isalnum() for c in sentence) and not instructs(sentence)
 
 
 def _scored_by_words(question: str, e: Evidence) -> list[SentenceScore]:
@@ -93,6 +100,7 @@ def settled(
     *,
     show_partial: bool,
     shown: Sequence[str] = (),
+    entails: Entails | None = None,
 ) -> Claim:
     """The final form of a generated sentence.
 
@@ -105,18 +113,21 @@ def settled(
         evidence: what stood in the prompt.
         show_partial: whether a claim that is only partly borne out may stay (marked as such).
         shown: texts of earlier claims; a repetition is removed.
+        entails: an entailment model's word, where one is configured.
     """
+    if instructs(text):
+        return _removed("instruction_echoed", Verdict.UNSUPPORTED)
     if any(_same(content_terms(text), content_terms(before)) for before in shown):
         return _removed("repeated", Verdict.SUPPORTED)
     by_marker = {e.marker: e for e in evidence}
     cited = [by_marker[m] for m in markers if m in by_marker]
-    own = judge_all(text, cited)
+    own = with_entailment(text, judge_all(text, cited), entails)
     if own and own[0][1].verdict is Verdict.SUPPORTED:
         return _kept(text, own, own[0][1].reason)
     joined = judge_together(text, cited)
     if joined and joined[0][1].verdict is Verdict.SUPPORTED:
         return _kept(text, joined, joined[0][1].reason)
-    others = judge_all(text, [e for e in evidence if e not in cited])
+    others = with_entailment(text, judge_all(text, [e for e in evidence if e not in cited]), entails)
     if others and others[0][1].verdict is Verdict.SUPPORTED:
         return _kept(text, others[:1], "reattributed;" + others[0][1].reason)
     if show_partial and own and own[0][1].verdict is Verdict.PARTIAL:
@@ -167,7 +178,8 @@ def _nearest_sentence(text: str, evidence: Sequence[Evidence]) -> Candidate | No
             found = content_terms(sentence)
             cover = len(terms & found) / max(1, len(terms))
             score = cover + len(codes & _codes(sentence)) / max(1, len(codes))
-            if cover >= _REPAIR_COVER and (best is None or score > best.score):
+            better = best is None or score > best.score
+            if cover >= _REPAIR_COVER and better and _can_be_shown(sentence):
                 best = Candidate(e, Span(start + span.start, start + span.end), sentence, score)
     return best
 
@@ -177,7 +189,7 @@ def _codes(text: str) -> frozenset[str]:
     return frozenset(_CODE.findall(text.casefold()))
 
 
-def still_supported(claim: Claim, evidence: Sequence[Evidence]) -> bool:
+def still_supported(claim: Claim, evidence: Sequence[Evidence], entails: Entails | None = None) -> bool:
     """Check a finished claim again from nothing: markers exist, quotes are exact, the words are borne out."""
     by_marker = {e.marker: e for e in evidence}
     for citation in claim.citations:
@@ -192,8 +204,5 @@ def still_supported(claim: Claim, evidence: Sequence[Evidence]) -> bool:
     joined = judge_together(claim.text, cited)
     if joined and joined[0][1].verdict is Verdict.SUPPORTED:
         return True
-    return any(
-        judge(claim.text, by_marker[c.marker].passage.text, about(by_marker[c.marker])).verdict
-        is Verdict.SUPPORTED
-        for c in claim.citations
-    )
+    judged = with_entailment(claim.text, judge_all(claim.text, cited), entails)
+    return bool(judged) and judged[0][1].verdict is Verdict.SUPPORTED

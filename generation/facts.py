@@ -107,7 +107,7 @@ def without_facts(text: str) -> str:
     return _scanned(text)[1]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
 def _scanned(text: str) -> tuple[tuple[Fact, ...], str]:
     folded = unicodedata.normalize("NFKC", text).lower()
     facts: _Facts = {}

@@ -1,4 +1,6 @@
-"""Grammars that the engine decodes under. Built from numbers only, never from text of a document.
+"""Grammars that the engine decodes under.
+
+The grammar of `free` answers is built from numbers only; `quote_grammar.py` spells passages out.
 
 `free`: one to `max_sentences` sentences; each ends in punctuation and one marker of the evidence:
 
@@ -24,6 +26,11 @@ _PLAIN = "[^\\n\\r\\t\\[\\].!?。！？]"
 _END = '([.!?] " " | [。！？])'
 _ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "Prof", "St", "No", "vs", "approx", "e.g", "i.e", "Fig", "Jr")
 
+_SHORT = " | ".join(f'"{a}. "' for a in _ABBREVIATIONS)
+# Inside one rule: a character class behind a rule of its own has every token looked at in every step.
+_BODY = f'{_PLAIN} ({_PLAIN} | "." [0-9A-Za-z] | {_SHORT})*'
+CLAIM = (f"claim ::= {_BODY} [.!?。！？]",)  # one sentence that ends its line
+
 
 def free_grammar(markers: Sequence[int], *, max_sentences: int) -> str:
     """EBNF (xgrammar dialect) of a `free` answer.
@@ -41,13 +48,11 @@ def free_grammar(markers: Sequence[int], *, max_sentences: int) -> str:
     if not 1 <= max_sentences <= MAX_SENTENCES:
         raise InvalidInput(f"A grammar allows 1 to {MAX_SENTENCES} sentences.")
     ids = " | ".join(f'"{n}"' for n in allowed)
-    abbreviations = " | ".join(f'"{a}. "' for a in _ABBREVIATIONS)
     more = f' (" "? sentence){{0,{max_sentences - 1}}}' if max_sentences > 1 else ""
     return "\n".join(
         (
             f"root ::= sentence{more}",
-            # One rule: a character class behind a rule of its own has every token looked at in every step.
-            f'sentence ::= {_PLAIN} ({_PLAIN} | "." [0-9A-Za-z] | {abbreviations})* {_END} marker',
+            f"sentence ::= {_BODY} {_END} marker",
             f'marker ::= "[" ({ids}) "]"',
         )
     )

@@ -64,7 +64,7 @@ class ClaimParser:
         events: list[Event] = []
         for char in delta:
             self._take(char, events)
-        return _coalesced(events)
+        return coalesced(events)
 
     def close(self, *, truncated: bool = False) -> list[Event]:
         """Events of what is still held.
@@ -79,7 +79,7 @@ class ClaimParser:
             self._append(held, events)
         ends = self._text.rstrip(_CLOSERS)[-1:]
         self._end(events, complete=bool(self._markers) or (bool(ends) and ends in _STOPS) or not truncated)
-        return _coalesced(events)
+        return coalesced(events)
 
     def _take(self, char: str, events: list[Event]) -> None:
         if self._held:
@@ -151,7 +151,8 @@ class ClaimParser:
         self._text, self._space, self._markers = "", "", []
 
 
-def _coalesced(events: list[Event]) -> list[Event]:
+def coalesced(events: list[Event]) -> list[Event]:
+    """Neighbouring deltas of one claim as one."""
     merged: list[Event] = []
     for event in events:
         last = merged[-1] if merged else None

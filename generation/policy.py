@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from core.errors import ConfigError, InvalidInput
+from core.errors import InvalidInput
 from core.settings import GenerationSettings, RetrievalSettings
 from core.types import CitationMode, Lang
+from ingest.values import Trust
 
-_FREE_SENTENCES = 4  # sentences a free answer may have when the policy does not say
+_FREE_SENTENCES = 4  # sentences a written answer may have when the policy does not say
+_LENGTHS = {"short": 1, "medium": 2, "long": 4}  # sentences of an extract; a written answer has twice as many
 
 
 class RefusalWords(BaseModel):
@@ -23,12 +25,42 @@ class RefusalWords(BaseModel):
     zh: str = Field(default="现有文档没有回答这个问题的依据。", min_length=1, max_length=500)
 
 
+class SourceRules(BaseModel):
+    """Which sources may be cited. An absent rule allows all; an empty list allows none.
+
+    Attributes:
+        trust: allowed trust levels of the document.
+        tags: the document must carry at least one of them.
+        lang: allowed languages of the passage (`en`, `zh`, `und`).
+        max_age_days: how old a source may be, by the date that it gives itself (metadata `date`, headings,
+            name), else by its last upload.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    trust: tuple[Trust, ...] | None = Field(default=None, max_length=10)
+    tags: tuple[str, ...] | None = Field(default=None, max_length=100)
+    lang: tuple[Lang, ...] | None = Field(default=None, max_length=3)
+    max_age_days: int | None = Field(default=None, ge=0, le=36_500)
+
+    @property
+    def empty(self) -> bool:
+        """Whether every source may be cited."""
+        return self == SourceRules()
+
+
 class CitationPolicy(BaseModel):
     """Rules for one answer. Unknown fields are refused, so a typo never loosens a rule.
 
     Attributes:
         mode: how sentences come to be; None means the server's default.
-        max_sentences: sentences an answer may show; None means the mode's default.
+        max_sentences: sentences an answer may show; None means that of `length`, or the mode's default.
+        length: `short`, `medium` or `long`; None means the mode's default.
+        tone: how a model writes (`free` and `quote`): `neutral`, `plain` or `formal`.
+        sources: which sources may be cited.
+        max_markers: sources that one claim may cite.
+        require_quotes: whether a claim without an exact quote is removed.
+        conflict: when sources disagree: show `both`, or the `newer` or more `trusted` one and say so.
         refusal_threshold: relevance in [0, 1] that the best evidence must reach; None means the server's.
         refusal: the fixed words of a refusal.
         max_answer_tokens: tokens the model may write; None means the engine plan's reserve.
@@ -44,14 +76,13 @@ class CitationPolicy(BaseModel):
     refusal: RefusalWords = Field(default_factory=RefusalWords)
     max_answer_tokens: int | None = Field(default=None, ge=8, le=8192)
     show_partial: bool = True
+    length: Literal["short", "medium", "long"] | None = None
+    tone: Literal["neutral", "plain", "formal"] = "neutral"
+    sources: SourceRules = Field(default_factory=SourceRules)
+    max_markers: int = Field(default=3, ge=1, le=20)
+    require_quotes: bool = False
+    conflict: Literal["both", "newer", "trusted"] = "both"
     free_fallback: str = Field(default="extract", pattern="^(extract|refuse)$")
-
-    @field_validator("mode")
-    @classmethod
-    def _served(cls, mode: CitationMode | None) -> CitationMode | None:
-        if mode is CitationMode.QUOTE:
-            raise ValueError("quote is not served yet; choose extract or free")
-        return mode
 
     def refusal_words(self, lang: Lang) -> str:
         """The refusal in the question's language (English where it is neither)."""
@@ -79,6 +110,9 @@ def parse_policy(body: Mapping[str, Any]) -> CitationPolicy:
 def merged(base: CitationPolicy, override: Mapping[str, Any] | None) -> CitationPolicy:
     """`base` with the request's fields laid over it; both are validated.
 
+    A request may narrow the collection's sources, not widen them: lists are intersected, the age is the
+    smaller one.
+
     Raises:
         InvalidInput: the override has an unknown field or a value out of bounds.
     """
@@ -86,29 +120,44 @@ def merged(base: CitationPolicy, override: Mapping[str, Any] | None) -> Citation
         return base
     parse_policy(override)
     body = base.model_dump(mode="json")
-    refusal = override.get("refusal")
-    body.update({k: v for k, v in override.items() if k != "refusal"})
-    if isinstance(refusal, Mapping):
-        body["refusal"] = {**body["refusal"], **refusal}
-    return parse_policy(body)
+    nested = ("refusal", "sources")
+    body.update({k: v for k, v in override.items() if k not in nested})
+    for name in nested:
+        if isinstance(given := override.get(name), Mapping):
+            body[name] = {**body[name], **given}
+    asked = parse_policy(body)
+    return asked.model_copy(update={"sources": _narrowed(base.sources, asked.sources)})
+
+
+_T = TypeVar("_T")
+
+
+def _shared(ours: tuple[_T, ...] | None, theirs: tuple[_T, ...] | None) -> tuple[_T, ...] | None:
+    if ours is None or theirs is None:
+        return theirs if ours is None else ours
+    return tuple(value for value in theirs if value in ours)
+
+
+def _narrowed(base: SourceRules, asked: SourceRules) -> SourceRules:
+    ages = [age for age in (base.max_age_days, asked.max_age_days) if age is not None]
+    return SourceRules(
+        trust=_shared(base.trust, asked.trust),
+        tags=_shared(base.tags, asked.tags),
+        lang=_shared(base.lang, asked.lang),
+        max_age_days=min(ages, default=None),
+    )
 
 
 def resolved(
     policy: CitationPolicy, generation: GenerationSettings, retrieval: RetrievalSettings
 ) -> CitationPolicy:
-    """The policy with every None replaced by the server's default: what the query row stores.
-
-    Raises:
-        ConfigError: the server's default mode is not served.
-    """
+    """The policy with every None replaced by the server's default: what the query row stores."""
     mode = policy.mode or generation.mode
-    if mode is CitationMode.QUOTE:
-        raise ConfigError("GEO_GENERATION__MODE=quote is not served yet; choose extract or free.")
-    sentences = policy.max_sentences or (
-        generation.max_sentences
-        if mode is CitationMode.EXTRACT
-        else max(generation.max_sentences, _FREE_SENTENCES)
-    )
+    written = mode is not CitationMode.EXTRACT
+    usual = max(generation.max_sentences, _FREE_SENTENCES) if written else generation.max_sentences
+    if policy.length is not None:
+        usual = _LENGTHS[policy.length] * (2 if written else 1)
+    sentences = policy.max_sentences or usual
     threshold = policy.refusal_threshold
     return policy.model_copy(
         update={

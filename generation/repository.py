@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -41,12 +41,14 @@ from core.types import (
     Verdict,
 )
 from generation.policy import CitationPolicy, parse_policy
+from generation.state import Outcome, QueryState
 from generation.values import (
     AnswerSummary,
     AnswerView,
     CitationView,
     ClaimView,
     ErrorView,
+    Notice,
     PolicyView,
     QuoteView,
     RouteRank,
@@ -57,41 +59,6 @@ from retrieval.query_repository import live_passages
 
 _OPEN = (AnswerStatus.QUEUED.value, AnswerStatus.RUNNING.value)
 _PLAN_ROW = 1
-
-
-@dataclass(frozen=True, slots=True)
-class QueryState:
-    """What the answer task needs of a query's row."""
-
-    id: str
-    tenant_id: str
-    collection_ids: tuple[str, ...]
-    question: str
-    history: tuple[Mapping[str, str], ...]
-    task: str
-    priority: str
-    policy: CitationPolicy
-    status: AnswerStatus
-    cancel_requested: bool
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What the answer task stores at the end.
-
-    Attributes:
-        text: the fixed words of a refusal, or empty (the text is then the joined claims).
-        mode_reason: why `mode_used` is not the mode asked for, or empty.
-    """
-
-    status: AnswerStatus
-    claims: tuple[Claim, ...] = ()
-    mode_used: CitationMode | None = None
-    mode_reason: str = ""
-    text: str = ""
-    usage: Usage = field(default_factory=Usage)
-    timings_ms: Mapping[str, float] | None = None
 
 
 # -- policies ----------------------------------------------------------------------------------
@@ -197,6 +164,7 @@ def answer_view(session: Session, scope: Scope, query_id: str) -> AnswerView:
         mode=CitationMode(row.policy.get("mode") or CitationMode.EXTRACT),
         mode_used=CitationMode(generation["mode_used"]) if generation.get("mode_used") else None,
         mode_reason=generation.get("mode_reason", ""),
+        notices=tuple(Notice(**notice) for notice in generation.get("notices", ())),
         text=generation.get("text", "") or join_sentences(c.text for c in claim_views),
         claims=claim_views,
         sources=tuple(_source_view(e, passages.get(e.passage_id), names) for e in evidence),
@@ -423,6 +391,8 @@ def store_outcome(session: Session, query_id: str, outcome: Outcome, passages: M
             "mode_used": outcome.mode_used.value if outcome.mode_used else None,
             "mode_reason": outcome.mode_reason,
             "text": outcome.text,
+            "notices": [asdict(notice) for notice in outcome.notices],
+            "record": dict(outcome.record),
         },
     }
     row.error_code = row.error_detail = None

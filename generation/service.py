@@ -28,6 +28,7 @@ from core.streams import StreamEvent
 from core.types import AnswerStatus, Scope
 from generation import repository, stream
 from generation.policy import CitationPolicy, merged, parse_policy, resolved
+from generation.sources import with_source_rules
 from generation.values import AnswerPage, AnswerView, EngineStatus, PolicyView
 from retrieval.service import submit_query
 
@@ -87,7 +88,7 @@ def submit(
         collection_ids=distinct,
         task=task,
         priority=priority,
-        filters=filters,
+        filters=with_source_rules(filters, effective.sources),
         options=options,
         policy=effective.model_dump(mode="json"),
         policy_version=version,

@@ -140,6 +140,7 @@ def done_payload(answer: AnswerView) -> dict[str, Any]:
         "mode": answer.mode.value,
         "mode_used": answer.mode_used.value if answer.mode_used else None,
         "mode_reason": answer.mode_reason,
+        "notices": [asdict(notice) for notice in answer.notices],
         "usage": answer.usage,
         "timings_ms": answer.timings_ms,
         "index_generation": answer.index_generation,

@@ -19,6 +19,7 @@ from core.types import AnswerStatus, Scope
 from core.worker import Task, get_app, worker_name
 from generation import repository
 from generation.runtime import CancelWatch, EngineRuntime, configured_engine
+from generation.sources import document_facts
 from generation.stream import EventWriter, done_payload
 from generation.write import AnswerWriter
 from ingest.service import erase_deleted_sources
@@ -69,6 +70,7 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
     with run.db.read() as session:
         state = repository.query_state(session, run.subject_id)
         evidence = repository.load_evidence(session, scope, run.subject_id)
+        documents = document_facts(session, scope, (e.passage.document_id for e in evidence))
     events = EventWriter(get_redis(), state.id)
     if not state.status.terminal:
         if run.attempt > 1:
@@ -76,7 +78,15 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
         with run.db.write() as session:
             repository.mark_running(session, state.id)
         writer = AnswerWriter(
-            state, evidence, events, runtime, CANCELS, run.db, settings=get_settings(), begun=begun
+            state,
+            evidence,
+            events,
+            runtime,
+            CANCELS,
+            run.db,
+            settings=get_settings(),
+            begun=begun,
+            documents=documents,
         )
         outcome = writer.write()
         passages = {e.passage.id: e.passage for e in evidence}

@@ -102,6 +102,22 @@ class ErrorView:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """Something to know beside the claims, in the question's language.
+
+    Attributes:
+        code: `conflicting_sources`, `instructions_in_source`, `namesakes`, `searched` or `sources_left_out`.
+        markers: the sources that it is about.
+        detail: the same for machines.
+    """
+
+    code: str
+    text: str
+    markers: list[int] = field(default_factory=list[int])
+    detail: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerView:
     """A query and its answer.
 
@@ -136,6 +152,7 @@ class AnswerView:
     created_at: datetime
     finished_at: datetime | None
     trace: dict[str, Any] = field(default_factory=dict)
+    notices: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,15 +210,15 @@ def term_weights(terms: frozenset[str], texts: Sequence[str]) -> dict[str, float
 def _best_window(terms: frozenset[str], passage: str) -> tuple[Span | None, float]:
     """The one or two neighbouring sentences that cover most of `terms`; fewer sentences win a tie."""
     spans = sentences(passage)
+    found = [terms & content_terms(passage[s.start : s.end]) for s in spans]
     best: Span | None = None
     best_cover = 0.0
     for size in range(1, _WINDOW + 1):
         for first in range(len(spans) - size + 1):
-            window = Span(spans[first].start, spans[first + size - 1].end)
-            found = content_terms(passage[window.start : window.end])
-            cover = len(terms & found) / len(terms)
+            held = frozenset[str]().union(*found[first : first + size])
+            cover = len(held) / len(terms)
             if cover > best_cover + (0.05 if size > 1 else 0.0):
-                best, best_cover = window, cover
+                best, best_cover = Span(spans[first].start, spans[first + size - 1].end), cover
     return best, best_cover
 
 

@@ -153,7 +153,7 @@ _HAN_SEQUENCE = re.compile(f"[{HAN_CHAR}]+")
 _HAN_STOP = re.compile("[的了是在和与及或也都就而并且对于把被将让从到由向以为所其这那之等着过吗呢吧啊]")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
 def content_terms(text: str) -> frozenset[str]:
     """Stemmed content words of Latin text, and character bigrams of Chinese without function characters."""
     # Numbers are compared as facts, so that 330 m and "three hundred and thirty metres" cost no words.

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
 
 from core.db import Database
-from core.errors import DeadlineExceeded
+from core.errors import DeadlineExceeded, InvalidInput
 from core.metrics import ANSWERS, CLAIMS
 from core.packs import pack_languages
 from core.settings import Settings
 from core.types import AnswerStatus, CitationMode, Claim, EnginePlan, Evidence, Lang, Usage, Verdict
 from generation import repository
-from generation.answer import extract, settled
+from generation.answer import extract
+from generation.conflicts import find_conflict, resolve
 from generation.engine import Cancelled, Chunk, Engine, GenerationRequest
-from generation.grammar import free_grammar
-from generation.parse import ClaimParser, Event, ParsedClaim, TextDelta
+from generation.entail import configured_entailment
+from generation.notices import instructions_notice, left_out_notice, searched_notice
+from generation.parse import Event, ParsedClaim, TextDelta
 from generation.plan import known_languages
 from generation.prompt import Prompt, build_prompt
-from generation.repository import Outcome, QueryState
+from generation.replay import record_of
 from generation.runtime import CancelWatch, EngineRuntime
+from generation.schemes import Scheme, Settling, scheme_of
+from generation.sources import DocumentFacts, permitted
+from generation.state import Outcome, QueryState
 from generation.stream import EventWriter
+from generation.values import Notice
 from retrieval.language import question_language
 
 _PRIORITY = {"interactive": 0, "batch": 10}  # the engine takes the lower first
@@ -40,6 +48,7 @@ class AnswerWriter:
         db: for short looks at the cancel flag.
         settings: of this process.
         begun: `time.monotonic()` of the task's start.
+        documents: facts of the documents behind the evidence, for the policy's rules.
     """
 
     def __init__(
@@ -53,12 +62,15 @@ class AnswerWriter:
         *,
         settings: Settings,
         begun: float,
+        documents: Mapping[str, DocumentFacts] | None = None,
     ) -> None:
-        self._state, self._evidence, self._events = state, tuple(evidence), events
+        self._state, self._events, self._documents = state, events, documents or {}
+        self._evidence = permitted(evidence, self._documents, state.policy.sources)
+        self._left_out = len(evidence) - len(self._evidence)
         self._runtime, self._cancels, self._db, self._settings = runtime, cancels, db, settings
         self._begun = begun
         self._deadline = begun + settings.generation.deadline_s
-        self._by_marker = {e.marker: e for e in evidence}
+        self._by_marker = {e.marker: e for e in self._evidence}
         self._lang = question_language(state.question)
         self._claims: list[Claim] = []
         self._usage = Usage()
@@ -66,6 +78,8 @@ class AnswerWriter:
         self._cancelled = False
         self._looked = begun
         self._repeats = False  # the model says again what it has said: a small model's loop
+        self._notices: list[Notice] = []
+        self._record: dict[str, Any] = {}
 
     def write(self) -> Outcome:
         """The outcome to store; claims have been published, `done` has not."""
@@ -78,11 +92,13 @@ class AnswerWriter:
         if not self._evidence or best < (0.0 if threshold is None else threshold):
             return self._refusal()
         mode, reason = self._mode()
+        self._note(instructions_notice(self._evidence, self._lang))
+        self._note(left_out_notice(self._left_out, self._lang))
         if mode is CitationMode.EXTRACT:
             return self._extract(reason)
         if reason:
             return self._refusal(reason)
-        return self._free()
+        return self._decode(scheme_of(mode))
 
     # -- modes ---------------------------------------------------------------------------------
 
@@ -107,47 +123,62 @@ class AnswerWriter:
 
     def _refusal(self, reason: str = "") -> Outcome:
         words = self._state.policy.refusal_words(self._lang)
+        self._note(
+            searched_notice(
+                self._evidence,
+                self._lang,
+                threshold=self._state.policy.refusal_threshold or 0.0,
+                collections=len(self._state.collection_ids),
+                left_out=self._left_out,
+            )
+        )
         return self._outcome(AnswerStatus.REFUSED, text=words, reason=reason)
 
     def _extract(self, reason: str = "") -> Outcome:
         begun = time.monotonic()
-        limit = self._state.policy.max_sentences or self._settings.generation.max_sentences
-        for claim in extract(self._state.question, self._evidence, max_sentences=limit):
-            self._publish(claim)
+        for claim in extract(self._state.question, self._evidence, max_sentences=self._max_sentences()):
+            self._show(claim)
         self._timings["extract"] = _ms(begun)
         if not self._claims:
             return self._refusal("no sentence could be quoted")
         return self._outcome(AnswerStatus.ANSWERED, CitationMode.EXTRACT, reason=reason)
 
-    def _free(self) -> Outcome:
+    def _decode(self, scheme: Scheme) -> Outcome:
         begun = time.monotonic()
         with self._runtime, self._watched():
             engine = self._runtime.wait_ready(self._deadline, stop=self._stop)
             self._timings["engine_wait"] = _ms(begun)
             if self._stop():
-                return self._outcome(AnswerStatus.CANCELLED, CitationMode.FREE)
-            prompt = self._prompt(engine)
-            status, reason = self._stream(engine, prompt)
+                return self._outcome(AnswerStatus.CANCELLED, scheme.mode)
+            prompt = self._prompt(engine, scheme)
+            try:
+                grammar = scheme.grammar(prompt.included, max_sentences=self._max_sentences())
+            except InvalidInput as error:
+                return self._extract(f"no grammar for this evidence: {error.detail}")
+            status, reason = self._stream(engine, prompt, scheme, grammar)
         self._timings["generate"] = _ms(begun) - self._timings["engine_wait"]
         if status is not AnswerStatus.ANSWERED:
-            return self._outcome(status, CitationMode.FREE, reason=reason)
+            return self._outcome(status, scheme.mode, reason=reason)
         if not any(c.text for c in self._claims):
             why = "no generated sentence was borne out by the evidence"
             return self._with_extract(self._settings.generation.max_sentences, CitationMode.EXTRACT, why)
         if not any(c.text and c.verdict is Verdict.SUPPORTED for c in self._claims):
             why = "no generated sentence was fully borne out; the best source sentence stands beside it"
-            return self._with_extract(1, CitationMode.FREE, why)
-        return self._outcome(status, CitationMode.FREE, reason=reason)
+            return self._with_extract(1, scheme.mode, why)
+        return self._outcome(status, scheme.mode, reason=reason)
 
     def _with_extract(self, sentences: int, mode: CitationMode, why: str) -> Outcome:
         """An answer always has a sentence that is supported; the source's own words are."""
         for claim in extract(self._state.question, self._evidence, max_sentences=sentences):
-            self._publish(claim)
+            self._show(claim)
         return self._outcome(AnswerStatus.ANSWERED, mode, reason=why)
 
     # -- the engine ----------------------------------------------------------------------------
 
-    def _prompt(self, engine: Engine) -> Prompt:
+    def _max_sentences(self) -> int:
+        return self._state.policy.max_sentences or self._settings.generation.max_sentences
+
+    def _prompt(self, engine: Engine, scheme: Scheme) -> Prompt:
         plan = engine.planned.plan
         answer_tokens = self._answer_tokens(plan)
         return build_prompt(
@@ -156,6 +187,8 @@ class AnswerWriter:
             lang=self._lang,
             budget=plan.max_model_len - answer_tokens,
             count=engine.count_tokens,
+            mode=scheme.mode,
+            tone=self._state.policy.tone,
             summarize=self._state.task == "summarize",
             history=self._state.history,
             specials=engine.special_tokens,
@@ -165,28 +198,34 @@ class AnswerWriter:
         wanted = self._state.policy.max_answer_tokens or plan.answer_reserve
         return min(wanted, plan.max_model_len // 2)
 
-    def _stream(self, engine: Engine, prompt: Prompt) -> tuple[AnswerStatus, str]:
+    def _stream(
+        self, engine: Engine, prompt: Prompt, scheme: Scheme, grammar: str
+    ) -> tuple[AnswerStatus, str]:
         request = GenerationRequest(
             id=f"{self._state.id}-{time.monotonic_ns()}",
             messages=prompt.messages,
             max_tokens=self._answer_tokens(engine.planned.plan),
             deadline=self._deadline,
-            grammar=free_grammar(
-                [e.marker for e in prompt.included],
-                max_sentences=self._state.policy.max_sentences or self._settings.generation.max_sentences,
-            ),
+            grammar=grammar,
             priority=_PRIORITY.get(self._state.priority, 0),
             cache_salt=self._state.tenant_id,
         )
         self._cancels.add(self._state.id, lambda: self._abort(engine, request.id))
-        parser, begun = ClaimParser(), time.monotonic()
+        self._record = record_of(
+            request.messages,
+            grammar,
+            engine.planned.plan,
+            temperature=request.temperature,
+            max_tokens=request.max_tokens,
+        )
+        parser, begun = scheme.parser(), time.monotonic()
         last = Chunk("")
         try:
             for chunk in engine.generate(request):
                 if not last.text and chunk.text:
                     self._timings.setdefault("first_token", _ms(begun))
                 last = chunk
-                self._take(parser.feed(chunk.text), prompt)
+                self._take(parser.feed(chunk.text), prompt, scheme)
                 if self._repeats:
                     self._usage = last.usage or Usage()
                     return AnswerStatus.ANSWERED, ""  # leaving the loop aborts the request
@@ -195,32 +234,29 @@ class AnswerWriter:
         except Cancelled:
             return AnswerStatus.CANCELLED, ""
         except DeadlineExceeded:
-            self._take(parser.close(truncated=True), prompt)
+            self._take(parser.close(truncated=True), prompt, scheme)
             return AnswerStatus.INCOMPLETE, "deadline"
         self._usage = last.usage or Usage()
         truncated = last.finish_reason == "length"
-        self._take(parser.close(truncated=truncated), prompt)
+        self._take(parser.close(truncated=truncated), prompt, scheme)
         return (AnswerStatus.INCOMPLETE, "token_limit") if truncated else (AnswerStatus.ANSWERED, "")
 
-    def _take(self, events: Sequence[Event], prompt: Prompt) -> None:
+    def _take(self, events: Sequence[Event], prompt: Prompt, scheme: Scheme) -> None:
         for event in events:
             if isinstance(event, TextDelta):
-                self._events.delta(event.claim, event.text)
+                self._events.delta(len(self._claims), event.text)
             else:
-                claim = self._settle(event, prompt)
-                self._repeats = claim.reason.startswith("repeated")
-                self._publish(claim)
+                claim = self._settle(event, prompt, scheme)
+                self._repeats = claim.reason.split(";")[0] == "repeated"
+                self._show(claim)
 
-    def _settle(self, parsed: ParsedClaim, prompt: Prompt) -> Claim:
+    def _settle(self, parsed: ParsedClaim, prompt: Prompt, scheme: Scheme) -> Claim:
         if not parsed.complete:
             return Claim("", (), Verdict.UNSUPPORTED, "cut_off")
-        return settled(
-            parsed.text,
-            parsed.markers,
-            prompt.included,
-            show_partial=self._state.policy.show_partial,
-            shown=[c.text for c in self._claims if c.text],
-        )
+        shown = [c.text for c in self._claims if c.text]
+        policy = self._state.policy
+        with_ = Settling(prompt.included, policy.show_partial, shown, configured_entailment())
+        return scheme.settle(parsed, with_)
 
     # -- cancel --------------------------------------------------------------------------------
 
@@ -250,6 +286,37 @@ class AnswerWriter:
 
     # -- ends ----------------------------------------------------------------------------------
 
+    def _note(self, notice: Notice | None) -> None:
+        if notice is not None and notice not in self._notices:
+            self._notices.append(notice)
+
+    def _show(self, claim: Claim) -> None:
+        """Publish a claim; one that another source contradicts is shown as the policy's rule says."""
+        policy = self._state.policy
+        claim = replace(claim, citations=claim.citations[: policy.max_markers])
+        if policy.require_quotes and any(c.quote is None for c in claim.citations):
+            claim = Claim("", (), Verdict.UNSUPPORTED, "no_exact_quote")
+        if claim.text and any(c.text == claim.text for c in self._claims):
+            # Shown already, as the other side of a conflict; provisional text of it is taken back.
+            claim = Claim("", (), Verdict.SUPPORTED, "repeated_source")
+        conflict = find_conflict(claim, self._evidence)
+        if conflict is None:
+            self._publish(claim)
+            return
+        resolution = resolve(
+            claim,
+            conflict,
+            self._evidence,
+            rule=policy.conflict,
+            lang=self._lang,
+            dates={key: known.dated for key, known in self._documents.items() if known.dated},
+            trust={key: known.rank for key, known in self._documents.items()},
+        )
+        self._note(resolution.notice)
+        for shown in resolution.claims:
+            if not any(c.text == shown.text for c in self._claims):
+                self._publish(shown)
+
     def _publish(self, claim: Claim) -> None:
         ordinal = len(self._claims)
         self._claims.append(claim)
@@ -269,6 +336,8 @@ class AnswerWriter:
             text=text,
             usage=self._usage,
             timings_ms=self._timings,
+            notices=tuple(self._notices),
+            record=self._record,
         )
 
 

@@ -51,7 +51,9 @@ class FakeEngine:
             return
         if not request.grammar.startswith("root ::= "):
             raise InvalidInput("The engine refused the request: no root rule.")
-        allowed = set(re.findall(r'"(\d+)"', request.grammar.split("marker ::=")[1]))
+        rules = request.grammar.split("marker ::=")
+        markers = re.findall(r'"(\d+)"', rules[1]) if len(rules) > 1 else re.findall(r'"\[(\d+)\]', rules[0])
+        allowed = set(markers)
         for written in re.findall(r"\[(\d+)\]", self.script):
             if written not in allowed:
                 raise AssertionError(f"the grammar does not allow [{written}]")

@@ -42,6 +42,18 @@ def test_the_refusal_speaks_the_questions_language() -> None:
     assert words.refusal_words(Lang.UND) == words.refusal.en
 
 
-def test_a_mode_that_is_not_served_is_refused_not_faked() -> None:
-    with pytest.raises(InvalidInput, match="choose extract or free"):
-        parse_policy({"mode": "quote"})
+def test_a_request_narrows_the_sources_of_its_collection_and_never_widens_them() -> None:
+    base = parse_policy({"sources": {"trust": ["high", "normal"], "max_age_days": 30}})
+    asked = merged(base, {"sources": {"trust": ["normal", "low"], "max_age_days": 300, "tags": ["law"]}})
+    assert asked.sources.trust == ("normal",)
+    assert (asked.sources.max_age_days, asked.sources.tags) == (30, ("law",))
+    assert merged(base, {"mode": "quote"}).sources == base.sources
+
+
+def test_length_and_tone_are_bounded_words() -> None:
+    settings = GenerationSettings()
+    short = resolved(parse_policy({"mode": "quote", "length": "short"}), settings, RetrievalSettings())
+    long = resolved(parse_policy({"length": "long"}), settings, RetrievalSettings())
+    assert (short.max_sentences, long.max_sentences) == (2, 4)
+    with pytest.raises(InvalidInput, match=r"policy\.tone"):
+        parse_policy({"tone": "angry"})

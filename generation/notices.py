@@ -1,0 +1,73 @@
+"""What an answer says beside its claims, in the question's language. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.types import Evidence, Lang
+from generation.untrusted import tempting
+from generation.values import Notice
+
+_NAMED = 3  # nearest sources that a refusal points to
+
+
+def instructions_notice(evidence: Sequence[Evidence], lang: Lang) -> Notice | None:
+    """Says that a source gives orders, which were not followed; None when none does."""
+    markers = tempting(evidence)
+    if not markers:
+        return None
+    listed = " ".join(f"[{m}]" for m in markers)
+    text = (
+        f"来源{listed}中含有写给回答者的指令，未予执行，也未引用。"
+        if lang is Lang.ZH
+        else f"{listed}: a source holds instructions to whoever answers; they were not followed or quoted."
+    )
+    return Notice("instructions_in_source", text, list(markers))
+
+
+def searched_notice(
+    evidence: Sequence[Evidence], lang: Lang, *, threshold: float, collections: int, left_out: int = 0
+) -> Notice:
+    """What was searched for a question that is refused, and what came nearest."""
+    best = max((e.score for e in evidence), default=0.0)
+    ranked = sorted(evidence, key=lambda e: (-e.score, e.marker))
+    nearest = " ".join(f"[{e.marker}]" for e in ranked[:_NAMED])
+    if lang is Lang.ZH:
+        text = f"已检索{collections}个文档库。"
+        if nearest:
+            text += f"最接近的来源是{nearest}，相关度{best:.2f}，低于要求的{threshold:.2f}。"
+        else:
+            text += "没有找到任何相关内容。"
+    else:
+        text = f"Searched {collections} collection{'s' if collections != 1 else ''}. "
+        if nearest:
+            text += (
+                f"What came nearest is {nearest}, with a relevance of {best:.2f}; "
+                f"{threshold:.2f} is asked for."
+            )
+        else:
+            text += "Nothing came near."
+    return Notice(
+        "searched",
+        text,
+        [e.marker for e in ranked[:_NAMED]],
+        {
+            "collections": collections,
+            "passages": len(evidence),
+            "best_relevance": round(best, 4),
+            "threshold": threshold,
+            "left_out": left_out,
+        },
+    )
+
+
+def left_out_notice(left_out: int, lang: Lang) -> Notice | None:
+    """Says that the policy keeps sources from being cited; None when it kept none."""
+    if not left_out:
+        return None
+    text = (
+        f"引用策略排除了{left_out}个来源段落。"
+        if lang is Lang.ZH
+        else f"The citation policy kept {left_out} passage{'s' if left_out != 1 else ''} from being cited."
+    )
+    return Notice("sources_left_out", text, [], {"passages": left_out})

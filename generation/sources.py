@@ -1,0 +1,107 @@
+"""Which evidence a policy lets be cited, and what is known of the documents behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from core.models import DocumentRow
+from core.types import Evidence, Scope
+from generation.dates import source_date
+from generation.policy import SourceRules
+from ingest.values import Trust
+
+_DATE_KEYS = ("date", "published", "published_at", "updated", "日期", "发布日期")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFacts:
+    """What policies ask of a document. `dated` is the date in its metadata, if any."""
+
+    trust: Trust
+    tags: tuple[str, ...]
+    dated: date | None
+    uploaded: date
+
+    @property
+    def rank(self) -> int:
+        """Trust as a number, higher is better."""
+        return {Trust.LOW: 0, Trust.NORMAL: 1, Trust.HIGH: 2}.get(self.trust, 1)
+
+
+def document_facts(session: Session, scope: Scope, document_ids: Iterable[str]) -> dict[str, DocumentFacts]:
+    """Facts of these documents, by id; foreign ones are left out."""
+    rows = session.execute(
+        select(
+            DocumentRow.id, DocumentRow.trust, DocumentRow.tags, DocumentRow.meta, DocumentRow.updated_at
+        ).where(DocumentRow.id.in_(set(document_ids)), DocumentRow.tenant_id == scope.tenant_id)
+    ).all()
+    return {
+        row.id: DocumentFacts(
+            Trust(row.trust), tuple(row.tags), _metadata_date(row.meta), row.updated_at.date()
+        )
+        for row in rows
+    }
+
+
+def _metadata_date(meta: Mapping[str, Any]) -> date | None:
+    for key in _DATE_KEYS:
+        try:
+            return datetime.fromisoformat(str(meta[key])).date()
+        except (KeyError, ValueError):
+            continue
+    return None
+
+
+def permitted(
+    evidence: Sequence[Evidence],
+    facts: Mapping[str, DocumentFacts],
+    rules: SourceRules,
+    *,
+    today: date | None = None,
+) -> tuple[Evidence, ...]:
+    """The evidence that may be cited; passages whose document is unknown may not."""
+    if rules.empty:
+        return tuple(evidence)
+    today = today or datetime.now(UTC).date()
+    return tuple(
+        e
+        for e in evidence
+        if (known := facts.get(e.passage.document_id)) is not None and _allowed(e, known, rules, today)
+    )
+
+
+def _allowed(e: Evidence, known: DocumentFacts, rules: SourceRules, today: date) -> bool:
+    if rules.trust is not None and known.trust not in rules.trust:
+        return False
+    if rules.tags is not None and not set(known.tags) & set(rules.tags):
+        return False
+    if rules.lang is not None and e.passage.lang not in rules.lang:
+        return False
+    if rules.max_age_days is None:
+        return True
+    written = source_date(e, {e.passage.document_id: known.dated} if known.dated else None) or known.uploaded
+    return today - written <= timedelta(days=rules.max_age_days)
+
+
+def with_source_rules(filters: Mapping[str, Any] | None, rules: SourceRules) -> dict[str, Any]:
+    """A request's filters joined with the policy's sources, so that retrieval finds what may be cited.
+
+    Where both name a key its values are intersected. Tags are an exception, because one document may meet
+    each list by another tag: the request's are searched and the policy's checked afterwards.
+    """
+    body = dict(filters or {})
+    for key, allowed in (("trust", rules.trust), ("lang", rules.lang), ("tags", rules.tags)):
+        if allowed is None:
+            continue
+        asked = body.get(key)
+        if asked is None:
+            body[key] = [str(value) for value in allowed]
+        elif isinstance(asked, list | tuple) and key != "tags":
+            body[key] = [value for value in asked if value in {str(a) for a in allowed}]
+    return body

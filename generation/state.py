@@ -1,0 +1,51 @@
+"""What the answer task is given, and what it hands back to be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from core.types import AnswerStatus, CitationMode, Claim, Usage
+from generation.policy import CitationPolicy
+from generation.values import Notice
+
+
+@dataclass(frozen=True, slots=True)
+class QueryState:
+    """What the answer task needs of a query's row."""
+
+    id: str
+    tenant_id: str
+    collection_ids: tuple[str, ...]
+    question: str
+    history: tuple[Mapping[str, str], ...]
+    task: str
+    priority: str
+    policy: CitationPolicy
+    status: AnswerStatus
+    cancel_requested: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the answer task stores at the end.
+
+    Attributes:
+        text: the fixed words of a refusal, or empty (the text is then the joined claims).
+        mode_reason: why `mode_used` is not the mode asked for, or empty.
+        notices: what a reader should know beside the claims.
+        record: what a replay compares: model, plan, seed, digests of prompt and grammar.
+    """
+
+    status: AnswerStatus
+    claims: tuple[Claim, ...] = ()
+    mode_used: CitationMode | None = None
+    mode_reason: str = ""
+    text: str = ""
+    usage: Usage = field(default_factory=Usage)
+    timings_ms: Mapping[str, float] | None = None
+    notices: tuple[Notice, ...] = ()
+    record: Mapping[str, Any] = field(default_factory=dict[str, Any])
