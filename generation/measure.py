@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import statistics
+import json
 import time
-import unicodedata
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from core.measured import machine, versions
 from core.settings import get_settings
-from core.types import AnswerStatus, CitationMode, Scope, Verdict
+from core.types import CitationMode, Scope, Verdict
 from core.worker import Task
 from generation import repository, service
 from generation.answer import still_supported
+from generation.entail import configured_entailment
+from generation.tally import AnswerTally, auroc
 from generation.values import AnswerView
 from ingest.service import patch_document
 from retrieval.measure import LIBRARIES, SEED, read_corpus, read_jsonl, read_qrels, report_progress
@@ -25,106 +25,6 @@ from retrieval.scratch import ScratchStack, scratch_stack
 
 _AT_ONCE = 16  # `free` questions in one batch
 _REACH = "within-reach"
-
-
-@dataclass(slots=True)
-class AnswerTally:
-    """Counts over answers; `figures` turns them into the shares that are printed."""
-
-    n: int = 0
-    with_gold: int = 0
-    with_gold_document: int = 0
-    refused: int = 0
-    incomplete: int = 0
-    sentences: list[int] = field(default_factory=list[int])
-    citations: int = 0
-    right_citations: int = 0
-    invalid_markers: int = 0
-    unsupported_shown: int = 0
-    partial_shown: int = 0
-    quotes: int = 0
-    modes: dict[str, int] = field(default_factory=dict[str, int])
-    laps_ms: list[float] = field(default_factory=list[float])
-
-    def add(
-        self,
-        answer: AnswerView,
-        *,
-        gold: Sequence[str],
-        relevant: Mapping[str, float],
-        corpus_ids: Mapping[str, str],
-        broken: int,
-    ) -> None:
-        """Count one answer.
-
-        Args:
-            answer: as the doors show it.
-            gold: accepted answer strings.
-            relevant: judged documents.
-            corpus_ids: document id → id in the corpus.
-            broken: its claims that are shown as supported and fail the check when it is made again.
-        """
-        self.n += 1
-        self.sentences.append(len(answer.claims))
-        self.refused += answer.status is AnswerStatus.REFUSED
-        self.incomplete += answer.status is AnswerStatus.INCOMPLETE
-        self.with_gold += contains_gold(answer.text if answer.claims else "", gold)
-        cited = [c for claim in answer.claims for c in claim.citations]
-        right = [c for c in cited if corpus_ids.get(c.document_id) in relevant]
-        self.citations += len(cited)
-        self.right_citations += len(right)
-        self.with_gold_document += bool(right)
-        self.quotes += sum(c.quote is not None for c in cited)
-        markers = {s.marker: s.passage_id for s in answer.sources}
-        self.invalid_markers += sum(markers.get(c.marker) != c.passage_id for c in cited)
-        self.unsupported_shown += broken + sum(c.verdict is Verdict.UNSUPPORTED for c in answer.claims)
-        self.partial_shown += sum(c.verdict is Verdict.PARTIAL for c in answer.claims)
-        used = answer.mode_used.value if answer.mode_used else "none"
-        self.modes[used] = self.modes.get(used, 0) + 1
-
-    def figures(self) -> dict[str, Any]:
-        """Shares of all questions, except `citation_precision` (of all citations)."""
-        n = max(1, self.n)
-        return {
-            "n": self.n,
-            "contains_gold": round(self.with_gold / n, 4),
-            "sentences_shown": round(statistics.fmean(self.sentences), 3) if self.sentences else 0.0,
-            "cited_gold_document": round(self.with_gold_document / n, 4),
-            "citation_precision": round(self.right_citations / max(1, self.citations), 4),
-            "invalid_markers": self.invalid_markers,
-            "unsupported_shown": self.unsupported_shown,
-            "partial_shown": self.partial_shown,
-            "refused": round(self.refused / n, 4),
-            "incomplete": round(self.incomplete / n, 4),
-            "modes_used": self.modes,
-            "p50_ms": round(statistics.median(self.laps_ms), 1) if self.laps_ms else None,
-        }
-
-
-def contains_gold(text: str, gold: Sequence[str]) -> bool:
-    """Whether one of the gold strings stands in the text (width, case and white space folded)."""
-    folded = _folded(text)
-    return any(_folded(answer) in folded for answer in gold if _folded(answer))
-
-
-def _folded(text: str) -> str:
-    return "".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def auroc(positive: Sequence[float], negative: Sequence[float]) -> float | None:
-    """Chance that a positive scores above a negative, ties counted half; None when a side is empty."""
-    if not positive or not negative:
-        return None
-    ranked = sorted([(s, True) for s in positive] + [(s, False) for s in negative])
-    rank_sum, at = 0.0, 0
-    while at < len(ranked):
-        end = at
-        while end < len(ranked) and ranked[end][0] == ranked[at][0]:
-            end += 1
-        rank_sum += sum(is_positive for _, is_positive in ranked[at:end]) * (at + 1 + end) / 2
-        at = end
-    pairs = len(positive) * len(negative)
-    return (rank_sum - len(positive) * (len(positive) + 1) / 2) / pairs
 
 
 def eval_answers(
@@ -135,6 +35,7 @@ def eval_answers(
     *,
     limit: int | None = None,
     mode: str = "",
+    claims_to: Path | None = None,
 ) -> dict[str, Any]:
     """Ingest the corpus, ask each judged question, and compare what is shown with the gold answers.
 
@@ -147,7 +48,8 @@ def eval_answers(
         qrels: tab-separated `query-id, corpus-id, score`.
         answers: `_id, answers, doc` lines.
         limit: ask only the first so many.
-        mode: `extract` or `free`; empty means the server's default.
+        mode: `extract`, `quote` or `free`; empty means the server's default.
+        claims_to: write every shown claim with its quote there, for people to check.
     """
     documents, judged = read_corpus(corpus), read_qrels(qrels)
     gold = {str(a["_id"]): [str(x) for x in a["answers"]] for a in read_jsonl(answers)}
@@ -159,7 +61,7 @@ def eval_answers(
     chosen = CitationMode(mode) if mode else get_settings().generation.mode
     with scratch_stack() as stack, _engine(chosen):
         stack.ingest(documents, report_progress("ingest"))
-        tally, answerable = _ask(stack, asked, judged, gold, chosen)
+        tally, answerable = _ask(stack, asked, judged, gold, chosen, claims_to)
         unanswerable = _without_gold(stack, asked, judged, chosen)
     threshold = get_settings().retrieval.refusal_threshold
     score = auroc(answerable, unanswerable)
@@ -202,6 +104,7 @@ def _ask(
     judged: Mapping[str, Mapping[str, float]],
     gold: Mapping[str, Sequence[str]],
     mode: CitationMode,
+    claims_to: Path | None,
 ) -> tuple[AnswerTally, list[float]]:
     tally, best = AnswerTally(), list[float]()
     at_once = 1 if mode is CitationMode.EXTRACT else _AT_ONCE
@@ -223,8 +126,23 @@ def _ask(
                 corpus_ids=stack.corpus_ids,
                 broken=broken,
             )
+            if claims_to is not None:
+                _write_claims(claims_to, answer)
         show(min(first + at_once, len(asked)), len(asked))
     return tally, best
+
+
+def _write_claims(path: Path, answer: AnswerView) -> None:
+    with path.open("a") as out:
+        for claim in answer.claims:
+            row = {
+                "question": answer.question,
+                "claim": claim.text,
+                "verdict": claim.verdict.value,
+                "reason": claim.reason,
+                "quotes": [c.quote.text for c in claim.citations if c.quote],
+            }
+            out.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def _submit(
@@ -257,7 +175,8 @@ def _read(stack: ScratchStack, query_id: str) -> tuple[AnswerView, int]:
         evidence = repository.load_evidence(session, scope, query_id)
         stored = repository.stored_claims(session, query_id)
     broken = sum(
-        claim.verdict is Verdict.SUPPORTED and not still_supported(claim, evidence) for claim in stored
+        claim.verdict is Verdict.SUPPORTED and not still_supported(claim, evidence, configured_entailment())
+        for claim in stored
     )
     return answer, broken
 

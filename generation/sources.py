@@ -92,16 +92,12 @@ def _allowed(e: Evidence, known: DocumentFacts, rules: SourceRules, today: date)
 def with_source_rules(filters: Mapping[str, Any] | None, rules: SourceRules) -> dict[str, Any]:
     """A request's filters joined with the policy's sources, so that retrieval finds what may be cited.
 
-    Where both name a key its values are intersected. Tags are an exception, because one document may meet
-    each list by another tag: the request's are searched and the policy's checked afterwards.
+    How old a source may be depends on the date that it gives itself, which only the passage tells: that rule
+    is kept when the evidence is read (`permitted`).
     """
-    body = dict(filters or {})
-    for key, allowed in (("trust", rules.trust), ("lang", rules.lang), ("tags", rules.tags)):
-        if allowed is None:
-            continue
-        asked = body.get(key)
-        if asked is None:
-            body[key] = [str(value) for value in allowed]
-        elif isinstance(asked, list | tuple) and key != "tags":
-            body[key] = [value for value in asked if value in {str(a) for a in allowed}]
-    return body
+    asked = dict(filters or {})
+    named = {"trust": rules.trust, "lang": rules.lang, "tags": rules.tags}
+    allowed = {key: [str(value) for value in values] for key, values in named.items() if values is not None}
+    if not allowed or not asked:
+        return asked or dict[str, Any](allowed)
+    return {"all": [asked, allowed]}

@@ -5,18 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from core.db import Database
 from core.errors import DeadlineExceeded, InvalidInput
-from core.metrics import ANSWERS, CLAIMS
+from core.metrics import ANSWERS
 from core.packs import pack_languages
 from core.settings import Settings
 from core.types import AnswerStatus, CitationMode, Claim, EnginePlan, Evidence, Lang, Usage, Verdict
 from generation import repository
 from generation.answer import extract
-from generation.conflicts import find_conflict, resolve
+from generation.board import ClaimBoard
 from generation.engine import Cancelled, Chunk, Engine, GenerationRequest
 from generation.entail import configured_entailment
 from generation.notices import instructions_notice, left_out_notice, searched_notice
@@ -29,7 +28,6 @@ from generation.schemes import Scheme, Settling, scheme_of
 from generation.sources import DocumentFacts, permitted
 from generation.state import Outcome, QueryState
 from generation.stream import EventWriter
-from generation.values import Notice
 from retrieval.language import question_language
 
 _PRIORITY = {"interactive": 0, "batch": 10}  # the engine takes the lower first
@@ -70,15 +68,15 @@ class AnswerWriter:
         self._runtime, self._cancels, self._db, self._settings = runtime, cancels, db, settings
         self._begun = begun
         self._deadline = begun + settings.generation.deadline_s
-        self._by_marker = {e.marker: e for e in self._evidence}
         self._lang = question_language(state.question)
-        self._claims: list[Claim] = []
+        self._board = ClaimBoard(
+            events, self._evidence, state.policy, lang=self._lang, documents=self._documents
+        )
         self._usage = Usage()
         self._timings: dict[str, float] = {}
         self._cancelled = False
         self._looked = begun
         self._repeats = False  # the model says again what it has said: a small model's loop
-        self._notices: list[Notice] = []
         self._record: dict[str, Any] = {}
 
     def write(self) -> Outcome:
@@ -92,8 +90,8 @@ class AnswerWriter:
         if not self._evidence or best < (0.0 if threshold is None else threshold):
             return self._refusal()
         mode, reason = self._mode()
-        self._note(instructions_notice(self._evidence, self._lang))
-        self._note(left_out_notice(self._left_out, self._lang))
+        self._board.note(instructions_notice(self._evidence, self._lang))
+        self._board.note(left_out_notice(self._left_out, self._lang))
         if mode is CitationMode.EXTRACT:
             return self._extract(reason)
         if reason:
@@ -123,7 +121,7 @@ class AnswerWriter:
 
     def _refusal(self, reason: str = "") -> Outcome:
         words = self._state.policy.refusal_words(self._lang)
-        self._note(
+        self._board.note(
             searched_notice(
                 self._evidence,
                 self._lang,
@@ -137,9 +135,9 @@ class AnswerWriter:
     def _extract(self, reason: str = "") -> Outcome:
         begun = time.monotonic()
         for claim in extract(self._state.question, self._evidence, max_sentences=self._max_sentences()):
-            self._show(claim)
+            self._board.show(claim)
         self._timings["extract"] = _ms(begun)
-        if not self._claims:
+        if not self._board.claims:
             return self._refusal("no sentence could be quoted")
         return self._outcome(AnswerStatus.ANSWERED, CitationMode.EXTRACT, reason=reason)
 
@@ -159,10 +157,10 @@ class AnswerWriter:
         self._timings["generate"] = _ms(begun) - self._timings["engine_wait"]
         if status is not AnswerStatus.ANSWERED:
             return self._outcome(status, scheme.mode, reason=reason)
-        if not any(c.text for c in self._claims):
+        if not any(c.text for c in self._board.claims):
             why = "no generated sentence was borne out by the evidence"
             return self._with_extract(self._settings.generation.max_sentences, CitationMode.EXTRACT, why)
-        if not any(c.text and c.verdict is Verdict.SUPPORTED for c in self._claims):
+        if not any(c.text and c.verdict is Verdict.SUPPORTED for c in self._board.claims):
             why = "no generated sentence was fully borne out; the best source sentence stands beside it"
             return self._with_extract(1, scheme.mode, why)
         return self._outcome(status, scheme.mode, reason=reason)
@@ -170,7 +168,7 @@ class AnswerWriter:
     def _with_extract(self, sentences: int, mode: CitationMode, why: str) -> Outcome:
         """An answer always has a sentence that is supported; the source's own words are."""
         for claim in extract(self._state.question, self._evidence, max_sentences=sentences):
-            self._show(claim)
+            self._board.show(claim)
         return self._outcome(AnswerStatus.ANSWERED, mode, reason=why)
 
     # -- the engine ----------------------------------------------------------------------------
@@ -244,16 +242,16 @@ class AnswerWriter:
     def _take(self, events: Sequence[Event], prompt: Prompt, scheme: Scheme) -> None:
         for event in events:
             if isinstance(event, TextDelta):
-                self._events.delta(len(self._claims), event.text)
+                self._events.delta(len(self._board.claims), event.text)
             else:
                 claim = self._settle(event, prompt, scheme)
                 self._repeats = claim.reason.split(";")[0] == "repeated"
-                self._show(claim)
+                self._board.show(claim)
 
     def _settle(self, parsed: ParsedClaim, prompt: Prompt, scheme: Scheme) -> Claim:
         if not parsed.complete:
             return Claim("", (), Verdict.UNSUPPORTED, "cut_off")
-        shown = [c.text for c in self._claims if c.text]
+        shown = [c.text for c in self._board.claims if c.text]
         policy = self._state.policy
         with_ = Settling(prompt.included, policy.show_partial, shown, configured_entailment())
         return scheme.settle(parsed, with_)
@@ -286,43 +284,6 @@ class AnswerWriter:
 
     # -- ends ----------------------------------------------------------------------------------
 
-    def _note(self, notice: Notice | None) -> None:
-        if notice is not None and notice not in self._notices:
-            self._notices.append(notice)
-
-    def _show(self, claim: Claim) -> None:
-        """Publish a claim; one that another source contradicts is shown as the policy's rule says."""
-        policy = self._state.policy
-        claim = replace(claim, citations=claim.citations[: policy.max_markers])
-        if policy.require_quotes and any(c.quote is None for c in claim.citations):
-            claim = Claim("", (), Verdict.UNSUPPORTED, "no_exact_quote")
-        if claim.text and any(c.text == claim.text for c in self._claims):
-            # Shown already, as the other side of a conflict; provisional text of it is taken back.
-            claim = Claim("", (), Verdict.SUPPORTED, "repeated_source")
-        conflict = find_conflict(claim, self._evidence)
-        if conflict is None:
-            self._publish(claim)
-            return
-        resolution = resolve(
-            claim,
-            conflict,
-            self._evidence,
-            rule=policy.conflict,
-            lang=self._lang,
-            dates={key: known.dated for key, known in self._documents.items() if known.dated},
-            trust={key: known.rank for key, known in self._documents.items()},
-        )
-        self._note(resolution.notice)
-        for shown in resolution.claims:
-            if not any(c.text == shown.text for c in self._claims):
-                self._publish(shown)
-
-    def _publish(self, claim: Claim) -> None:
-        ordinal = len(self._claims)
-        self._claims.append(claim)
-        CLAIMS.labels(claim.verdict.value).inc()
-        self._events.claim(ordinal, claim, self._by_marker)
-
     def _outcome(
         self, status: AnswerStatus, mode: CitationMode | None = None, *, text: str = "", reason: str = ""
     ) -> Outcome:
@@ -330,13 +291,13 @@ class AnswerWriter:
         self._timings["answer"] = _ms(self._begun)
         return Outcome(
             status=status,
-            claims=tuple(self._claims),
+            claims=tuple(self._board.claims),
             mode_used=mode,
             mode_reason=reason,
             text=text,
             usage=self._usage,
             timings_ms=self._timings,
-            notices=tuple(self._notices),
+            notices=tuple(self._board.notices),
             record=self._record,
         )
 

@@ -46,15 +46,18 @@ def answers(
     qrels: _File,
     answers: _File,
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N judged questions.")] = None,
-    mode: Annotated[str, typer.Option(help="extract or free; default: the server's.")] = "",
+    mode: Annotated[str, typer.Option(help="extract, quote or free; default: the server's.")] = "",
+    claims: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Append every shown claim with its quotes to FILE.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Ask judged questions and check what is shown: gold answers, citations, verdicts, refusals."""
-    if mode not in ("", "extract", "free"):
-        raise typer.BadParameter("choose extract or free", param_hint="--mode")
+    if mode not in ("", "extract", "quote", "free"):
+        raise typer.BadParameter("choose extract, quote or free", param_hint="--mode")
     from generation.measure import eval_answers
 
-    figures = eval_answers(corpus, queries, qrels, answers, limit=limit, mode=mode)
+    figures = eval_answers(corpus, queries, qrels, answers, limit=limit, mode=mode, claims_to=claims)
     if json:
         emit(figures)
         return

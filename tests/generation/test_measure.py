@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.types import AnswerStatus, CitationMode, Verdict
-from generation.measure import AnswerTally, auroc, contains_gold
+from generation.tally import AnswerTally, auroc, contains_gold
 from generation.values import AnswerView, CitationView, ClaimView, SourceView
 
 
