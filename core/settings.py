@@ -191,6 +191,9 @@ class RetrievalSettings(_Section):
     page_vectors: int = Field(default=4096, ge=16, le=1 << 20, description="vectors per page file")
     segment_merge_count: int = Field(default=8, ge=2, le=1000)
     keep_generations: int = Field(default=2, ge=2, le=20)
+    moved_share: float = Field(
+        default=0.1, ge=0, le=1, description="saved questions whose first hit a rebuild may change"
+    )
     recall_floor: float = Field(
         default=0.95, gt=0, le=1, description="recall@10 against exact search that every tier must reach"
     )

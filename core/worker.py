@@ -27,6 +27,7 @@ class Task(StrEnum):
     UNINDEX = "retrieval.unindex"
     RERANK = "retrieval.rerank"
     REBUILD = "retrieval.rebuild"
+    PLACE = "retrieval.place"
     ANSWER = "generation.answer"
 
 
@@ -39,6 +40,7 @@ QUEUES: dict[Task, str] = {
     Task.UNINDEX: "index",
     Task.RERANK: "query",
     Task.REBUILD: "rebuild",
+    Task.PLACE: "index",
     Task.ANSWER: "generate",
 }
 

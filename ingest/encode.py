@@ -1,4 +1,4 @@
-"""Texts → unit vectors, for passages, questions and tokens. One encoder per process.
+"""Texts → unit vectors, for passages, questions and tokens.
 
 On a CPU a pack's exported network runs on OpenVINO (`encode_openvino.py`); on a GPU, and for a pack without
 an export, the pack runs on torch (`encode_torch.py`). Either computes in bfloat16 where the machine has the
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -32,6 +32,7 @@ Progress = Callable[[int, int], None]
 
 _BATCH_TEXTS = 32
 _MIN_NORM = 1e-6
+_IDLE_S = 60.0  # queries that began on the old encoder have ended by then
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,28 +237,47 @@ def _fast_dtype() -> str:
     return "bfloat16" if "avx512_bf16" in flags or "amx_bf16" in flags else "float32"
 
 
-@lru_cache(maxsize=1)
-def _load(pack_id: str) -> Encoder:
-    return Encoder(pack_path(pack_id))
+@dataclass(slots=True)
+class _Loaded:
+    encoder: Encoder
+    used_at: float
 
 
+_loaded: dict[str, _Loaded] = {}
 _load_lock = threading.Lock()
 
 
-def get_encoder() -> Encoder:
-    """The process's encoder, loaded on first use (2–5 s).
+def get_encoder(pack_id: str = "") -> Encoder:
+    """An encoder of this process, loaded on first use (2–5 s).
+
+    While an index changes its encoder a process works with two. One that was not asked for in a minute is
+    let go when the next is asked for, so the old one leaves by itself.
+
+    Args:
+        pack_id: which one; empty means that of the settings.
 
     Raises:
         ConfigError: the pack is missing or cannot be read.
     """
-    pack_id = get_settings().packs.encoder
-    with _load_lock:  # lru_cache alone would let two threads load at once
-        try:
-            return _load(pack_id)
-        except (OSError, ValueError) as error:
-            raise ConfigError(
-                f"encoder pack {pack_id} cannot be loaded ({error}); run: geo models fetch {pack_id}"
-            ) from error
+    pack_id = pack_id or get_settings().packs.encoder
+    found = _loaded.get(pack_id)
+    now = time.monotonic()
+    if found is None or len(_loaded) > 1:
+        with _load_lock:  # two threads would load it at once
+            for idle in [p for p, one in _loaded.items() if p != pack_id and now - one.used_at > _IDLE_S]:
+                del _loaded[idle]
+            found = _loaded.get(pack_id) or _loaded.setdefault(pack_id, _Loaded(_load(pack_id), now))
+    found.used_at = now
+    return found.encoder
+
+
+def _load(pack_id: str) -> Encoder:
+    try:
+        return Encoder(pack_path(pack_id))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"encoder pack {pack_id} cannot be loaded ({error}); run: geo models fetch {pack_id}"
+        ) from error
 
 
 def encoder_name() -> str:
@@ -265,9 +285,9 @@ def encoder_name() -> str:
     return get_settings().packs.encoder
 
 
-def encode_passages(texts: Sequence[str], progress: Progress | None = None) -> Vectors:
-    """`Encoder.encode_passages` of the process's encoder."""
-    return get_encoder().encode_passages(texts, progress)
+def encode_passages(texts: Sequence[str], progress: Progress | None = None, model: str = "") -> Vectors:
+    """`Encoder.encode_passages` of an encoder, that of the settings unless another is named."""
+    return get_encoder(model).encode_passages(texts, progress)
 
 
 def encode_queries(texts: Sequence[str]) -> Vectors:

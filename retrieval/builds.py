@@ -1,6 +1,7 @@
-"""The light doors to tiers and builds: states, rebuild, rollback, cancel. Nothing heavy is imported.
+"""The light doors to builds: open a rebuild or a rollback, look at one. Nothing heavy is imported.
 
-One build per tier is open at a time (`builds.open_key` is unique); the work is the rebuild task.
+A build concerns one part of the index (a tier, or the lexical index) or all of it, and one build per part is
+open at a time; the work is the rebuild task. `build_control.py` pauses, resumes, cancels and ends.
 """
 
 from __future__ import annotations
@@ -11,61 +12,43 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import select
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from core.db import Database, affected, utcnow
-from core.errors import Conflict, GeoError, InvalidInput, NotFound
+from core.db import Database
+from core.errors import ConfigError, Conflict, GeoError, InvalidInput, NotFound
 from core.ids import new_id
 from core.jobs import add_job
-from core.models import BuildRow, IndexLogRow, JobRow, TierRow
+from core.models import BuildRow, JobRow, LeaseRow
+from core.packs import pack_path
 from core.settings import get_settings
-from core.types import BuildStatus, JobStatus, Role, Scope, Tier
+from core.types import JobStatus, Role, Scope, Tier
 from core.worker import Task
 from retrieval import tier_repository as repository
 from retrieval.files import DamagedIndex
-from retrieval.manifest import IndexFolder
+from retrieval.manifest import LEXICAL, PARTS, IndexFolder, Manifest
+from retrieval.tier_status import ALL
 
 log = logging.getLogger(__name__)
 
-MODES = ("full", "compact")
-ROLLBACK = "rollback"
-_CONFIGURED = (Tier.HOT,)  # every passage is in the hot tier; warm and cold hold nothing yet
-
-
-@dataclass(frozen=True, slots=True)
-class TierStatus:
-    """What a tier serves.
-
-    Attributes:
-        status: `ready`, `empty`, `refused` (damaged, being rebuilt) or `not_configured`.
-        vectors: live vectors by the published manifest.
-        generation: published generation; 0 before the first.
-        pending: log entries that are not searchable yet.
-        previous: generations that a rollback can go to, newest first.
-        refused: why readers refuse it, or None.
-        open_build: id of the build that runs, or None.
-    """
-
-    tier: str
-    status: str
-    vectors: int = 0
-    segments: int = 0
-    generation: int = 0
-    applied_seq: int = 0
-    pending: int = 0
-    model: str = ""
-    dimension: int = 0
-    published_at: datetime | None = None
-    previous: tuple[int, ...] = ()
-    refused: str | None = None
-    open_build: str | None = None
+FULL, COMPACT, ROLLBACK = "full", "compact", "rollback"
+MODES = (FULL, COMPACT)
+_OPENING = "open_builds"  # the row that requests of builds queue at
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One rebuild or rollback of a tier. `mode` is `full`, `compact` or `rollback`."""
+    """One rebuild or rollback.
+
+    Attributes:
+        tier: a tier, `lexical` or `all`.
+        mode: `full` (from the database), `compact` (from the pages) or `rollback`.
+        status: see `BuildStatus`; a build is open until it is published, failed, cancelled or rolled back.
+        model: the encoder it changes to; empty: the served one.
+        progress_done, progress_total: passages.
+        eta_s: seconds until the swap at the present rate, or None while nobody can say.
+    """
 
     id: str
     tier: str
@@ -81,73 +64,92 @@ class Build:
     created_by: str = ""
     created_at: datetime | None = None
     finished_at: datetime | None = None
-
-
-def tier_status(session: Session) -> list[TierStatus]:
-    """All tiers, hot first."""
-    return [_hot_status(session), *(TierStatus(t.value, "not_configured") for t in Tier if t != Tier.HOT)]
-
-
-def _hot_status(session: Session) -> TierStatus:
-    row = session.get(TierRow, Tier.HOT.value)
-    build = session.scalar(select(BuildRow.id).where(BuildRow.open_key == Tier.HOT.value))
-    applied = row.applied_seq if row else 0
-    pending = session.scalar(select(func.count()).where(IndexLogRow.seq > applied)) or 0
-    if row is None:
-        return TierStatus(Tier.HOT.value, "empty", pending=int(pending), open_build=build)
-    vectors, segments, refused = 0, 0, row.refused
-    if row.generation:
-        try:
-            manifest = IndexFolder(get_settings().index_dir).read_manifest(row.generation)
-            hot = manifest.tier(Tier.HOT.value)
-            vectors, segments = hot.live_count, len(hot.segments)
-        except (DamagedIndex, OSError) as error:
-            refused = refused or str(error)
-    status = "refused" if refused else "ready" if row.generation else "empty"
-    return TierStatus(
-        row.tier, status, vectors, segments, row.generation, row.applied_seq, int(pending), row.model,
-        row.dimension, row.published_at, tuple(row.previous), refused, build,
-    )  # fmt: skip
+    model: str = ""
+    eta_s: float | None = None
 
 
 def request_rebuild(
-    session: Session, scope: Scope, *, tier: str, mode: str = "full", model: str | None = None
+    session: Session,
+    scope: Scope,
+    *,
+    tier: str,
+    mode: str = FULL,
+    model: str | None = None,
+    accept_moved: bool = False,
 ) -> Build:
-    """Open a build of a tier (`all` means every configured one: hot).
+    """Open a build.
 
     Args:
         session: a write session.
         scope: whoever asks.
-        tier: a tier or `all`.
-        mode: `full` or `compact`; both write the live passages anew and leave the tombstones behind.
-        model: must be the configured encoder when given; vectors it lacks are computed by the build.
+        tier: a tier, `lexical`, or `all`.
+        mode: `full` builds from the database; `compact` merges what is served and leaves the tombstones
+            behind, without reading a vector from the database.
+        model: another encoder for the whole index; passages get vectors of it while the old ones serve.
+        accept_moved: publish although more answers move than `retrieval.moved_share` allows.
 
     Raises:
-        NotFound: no such tier.
-        InvalidInput: unknown mode, or another model than the configured encoder.
-        Conflict: the tier is not configured, or a build of it is open.
+        NotFound: no such part.
+        InvalidInput: unknown mode, a model for a single tier, or one whose pack is not installed.
+        Conflict: a build of it is open.
     """
+    part = _part(tier)
     if mode not in MODES:
         raise InvalidInput(f"mode takes {' and '.join(MODES)}, not {mode}.")
-    encoder = get_settings().packs.encoder
-    if model not in (None, "", encoder):
-        raise InvalidInput(
-            f"The workers encode with {encoder}; set GEO_PACKS__ENCODER={model}, restart them, then rebuild."
-        )
-    return _open_build(session, scope, _tier(tier, all_allowed=True), mode)
+    if mode == COMPACT and part == LEXICAL:
+        raise InvalidInput("The lexical index compacts itself; rebuild it in full.")
+    served = repository.tier_state(session, Tier.HOT.value).model
+    changed = model if model and model != (served or get_settings().packs.encoder) else ""
+    if changed:
+        _check_change(changed, part, mode)
+    return _open_build(session, scope, part, mode, changed, {"accept_moved": accept_moved})
 
 
-def request_rollback(session: Session, scope: Scope, *, tier: str) -> Build:
-    """Open a build that serves the previous generation again, with everything that came since.
+def _check_change(model: str, part: str, mode: str) -> None:
+    if part != ALL or mode != FULL:
+        raise InvalidInput("All tiers hold vectors of one encoder: change it with a full rebuild of all.")
+    try:
+        pack_path(model)
+    except ConfigError as error:
+        raise InvalidInput(error.detail) from error
+
+
+def request_rollback(session: Session, scope: Scope, *, tier: str, generation: int | None = None) -> Build:
+    """Open a build that serves an earlier generation again, with everything that came since.
+
+    Args:
+        session: a write session.
+        scope: whoever asks.
+        tier: a tier, `lexical`, or `all`.
+        generation: one of those kept; None means the newest of them.
 
     Raises:
-        NotFound: no such tier.
-        Conflict: nothing is kept to go back to, or a build is open.
+        NotFound: no such part.
+        Conflict: it is not kept, it belongs to another encoder and only a tier was asked for, or a build is
+            open.
     """
-    name = _tier(tier)
-    if not repository.tier_state(session, name.value).previous:
-        raise Conflict(f"The {name.value} tier keeps no earlier generation; it was never rebuilt.", tier=name)
-    return _open_build(session, scope, name, ROLLBACK)
+    part = _part(tier)
+    state = repository.tier_state(session, Tier.HOT.value)
+    if not state.previous:
+        raise Conflict("No earlier generation is kept; nothing was ever rebuilt.", tier=part)
+    wanted = generation or state.previous[0]
+    if wanted not in state.previous:
+        kept = ", ".join(map(str, state.previous))
+        raise Conflict(f"Generation {wanted} is not kept; a rollback can go to {kept}.", tier=part)
+    manifest = _kept(wanted)
+    if part != ALL and manifest.model != state.model:
+        raise Conflict(
+            f"Generation {wanted} holds vectors of {manifest.model}; roll back all tiers together.", tier=part
+        )
+    model = manifest.model if manifest.model != state.model else ""
+    return _open_build(session, scope, part, ROLLBACK, model, {"generation": wanted})
+
+
+def _kept(generation: int) -> Manifest:
+    try:
+        return IndexFolder(get_settings().index_dir).read_manifest(generation)
+    except DamagedIndex as error:
+        raise Conflict(error.detail) from error
 
 
 def get_build(session: Session, scope: Scope, *, build_id: str) -> Build:
@@ -155,7 +157,7 @@ def get_build(session: Session, scope: Scope, *, build_id: str) -> Build:
     row = session.get(BuildRow, build_id) if scope.tenant_id else None
     if row is None:
         raise NotFound("No such build.", build_id=build_id)
-    return _build(session, row)
+    return as_value(session, row)
 
 
 def list_builds(session: Session, scope: Scope, *, limit: int = 50) -> list[Build]:
@@ -165,42 +167,27 @@ def list_builds(session: Session, scope: Scope, *, limit: int = 50) -> list[Buil
     rows = session.scalars(
         select(BuildRow).order_by(BuildRow.created_at.desc(), BuildRow.id.desc()).limit(limit)
     )
-    return [_build(session, row) for row in rows]
+    return [as_value(session, row) for row in rows]
 
 
-def cancel_build(session: Session, scope: Scope, *, build_id: str) -> Build:
-    """Ask a build to stop; one that has not begun ends at once. What is served does not change.
+def report_damage(db: Database, part: str, reason: str) -> None:
+    """Record that files are refused, and open a rebuild of that part unless one is open. Never raises.
 
-    Raises:
-        NotFound: no such build.
-        Conflict: it has ended.
+    Args:
+        db: where it is recorded.
+        part: a tier, `lexical`, or `all` when the manifest itself cannot be read.
+        reason: for people.
     """
-    build = get_build(session, scope, build_id=build_id)
-    row = session.get_one(BuildRow, build.id)
-    if row.open_key is None:
-        raise Conflict(f"The build has ended as {row.status}.", build_id=build_id)
-    job = _job_of(session, row.id)
-    if job is None or job.status == JobStatus.WAITING.value:
-        row.status, row.open_key, row.finished_at = BuildStatus.CANCELLED.value, None, utcnow()
-        if job is not None:
-            job.status, job.finished_at = JobStatus.CANCELLED.value, utcnow()
-    else:
-        job.cancel_requested = True
-    session.flush()
-    return _build(session, row)
-
-
-def report_damage(db: Database, tier: str, reason: str) -> None:
-    """Record that a reader refuses files, and open a rebuild unless one is open. Never raises."""
     try:
         with db.write() as session:
-            repository.set_refused(session, Tier.HOT.value, f"{tier}: {reason}")
+            for one in PARTS if part == ALL else (part,):
+                repository.set_refused(session, one, reason)
         with db.write() as session:
-            request_rebuild(session, Scope("system", None, "reader", Role.OPERATOR), tier=Tier.HOT.value)
+            request_rebuild(session, Scope("system", None, "reader", Role.OPERATOR), tier=part)
     except Conflict:
-        log.info("rebuild_already_open", extra={"tier": tier})
+        log.info("rebuild_already_open", extra={"tier": part})
     except GeoError:
-        log.exception("damage_not_reported", extra={"tier": tier, "reason": reason})
+        log.exception("damage_not_recorded", extra={"tier": part, "reason": reason})
 
 
 def index_expected(db: Database) -> bool:
@@ -209,68 +196,59 @@ def index_expected(db: Database) -> bool:
         return repository.tier_state(session, Tier.HOT.value).generation > 0
 
 
-def _tier(name: str, *, all_allowed: bool = False) -> Tier:
-    if name == "all" and all_allowed:
-        return Tier.HOT
-    if name not in list(Tier):
-        raise NotFound("No such tier; the tiers are hot, warm and cold.", tier=name)
-    if Tier(name) not in _CONFIGURED:
-        raise Conflict(f"The {name} tier is not configured; every passage is in the hot tier.", tier=name)
-    return Tier(name)
-
-
-def _open_build(session: Session, scope: Scope, tier: Tier, mode: str) -> Build:
-    row = BuildRow(
-        id=new_id("bld"),
-        tier=tier.value,
-        mode=mode,
-        open_key=tier.value,
-        from_generation=repository.tier_state(session, tier.value).generation,
-        created_by=scope.principal,
+def job_of(session: Session, build_id: str) -> JobRow | None:
+    """The newest job of a build; each resume makes one."""
+    return session.scalar(
+        select(JobRow)
+        .where(JobRow.subject_kind == "build", JobRow.subject_id == build_id)
+        .order_by(JobRow.created_at.desc(), JobRow.id.desc())
+        .limit(1)
     )
-    try:
-        with session.begin_nested():
-            session.add(row)
-            session.flush()
-    except IntegrityError as error:
-        is_open = session.scalar(select(BuildRow.id).where(BuildRow.open_key == tier.value))
-        raise Conflict(f"A build of the {tier.value} tier is open.", build_id=is_open) from error
-    add_job(session, Task.REBUILD, tenant_id=scope.tenant_id, subject_kind="build", subject_id=row.id)
-    return _build(session, row)
 
 
-def start_build(session: Session, build_id: str) -> Build | None:
-    """Mark a build running; None when it ended meanwhile."""
-    done = session.execute(
-        update(BuildRow)
-        .where(BuildRow.id == build_id, BuildRow.open_key.is_not(None))
-        .values(status=BuildStatus.RUNNING.value)
-    )
-    return _build(session, session.get_one(BuildRow, build_id)) if affected(done) == 1 else None
-
-
-def end_build(
-    session: Session,
-    build_id: str,
-    status: BuildStatus,
-    *,
-    to_generation: int | None,
-    stats: Mapping[str, Any],
-) -> None:
-    """Close a build with its outcome."""
-    row = session.get_one(BuildRow, build_id)
-    row.status, row.open_key, row.finished_at = status.value, None, utcnow()
-    row.to_generation, row.stats = to_generation, dict(stats)
-
-
-def _job_of(session: Session, build_id: str) -> JobRow | None:
-    return session.scalar(select(JobRow).where(JobRow.subject_kind == "build", JobRow.subject_id == build_id))
-
-
-def _build(session: Session, row: BuildRow) -> Build:
-    job = _job_of(session, row.id)
+def as_value(session: Session, row: BuildRow) -> Build:
+    """The row with the progress of its job."""
+    job = job_of(session, row.id)
+    running = job is not None and job.status == JobStatus.RUNNING.value
     return Build(
         row.id, row.tier, row.mode, row.status, row.from_generation, row.to_generation,
         job.progress_done if job else 0, job.progress_total if job else 0, dict(row.stats),
         row.error_code, row.error_detail, row.created_by, row.created_at, row.finished_at,
+        row.model, row.stats.get("eta_s") if running else None,
     )  # fmt: skip
+
+
+def _part(name: str) -> str:
+    if name not in (*PARTS, ALL):
+        raise NotFound(f"No such tier; there are {', '.join(PARTS)} and {ALL}.", tier=name)
+    return name
+
+
+def _open_build(
+    session: Session, scope: Scope, part: str, mode: str, model: str, options: Mapping[str, Any]
+) -> Build:
+    _queue_up(session)
+    others = BuildRow.open_key.is_not(None) if part == ALL else BuildRow.open_key.in_((part, ALL))
+    if (is_open := session.scalar(select(BuildRow.id).where(others).limit(1))) is not None:
+        raise Conflict(f"A build is open that concerns {part}.", build_id=is_open)
+    row = BuildRow(
+        id=new_id("bld"),
+        tier=part,
+        mode=mode,
+        model=model,
+        options=dict(options),
+        open_key=part,
+        from_generation=repository.tier_state(session, Tier.HOT.value).generation,
+        created_by=scope.principal,
+    )
+    session.add(row)
+    session.flush()
+    add_job(session, Task.REBUILD, tenant_id=scope.tenant_id, subject_kind="build", subject_id=row.id)
+    return as_value(session, row)
+
+
+def _queue_up(session: Session) -> None:
+    """One request at a time looks which builds are open and opens its own."""
+    insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
+    session.execute(insert(LeaseRow).values(name=_OPENING, fence=0).on_conflict_do_nothing())
+    session.scalars(select(LeaseRow).where(LeaseRow.name == _OPENING).with_for_update()).one()

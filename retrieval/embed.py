@@ -8,6 +8,7 @@ import numpy as np
 
 from core.db import Database
 from core.errors import PermanentError
+from ingest.clean import visible
 from ingest.split import encoder_text
 from retrieval import index_repository as repository
 
@@ -33,11 +34,12 @@ def embed_missing(
         Passages for which the encoder gave no usable vector. They stay findable by their words.
 
     Raises:
-        PermanentError: it gave none for any of the texts.
+        PermanentError: it gave none for any of many texts: the encoder is broken, not the text.
     """
     with db.read() as session:
         missing = repository.passages_without_vector(session, ids, model)
-    failed: list[int] = []
+    failed = [p.id for p in missing if not visible(p.text)]  # a blank has no direction
+    missing = [p for p in missing if visible(p.text)]
     done = len(ids) - len(missing)
     for start in range(0, len(missing), BATCH):
         batch = missing[start : start + BATCH]
@@ -50,7 +52,7 @@ def embed_missing(
         done += len(batch)
         if progress is not None:
             progress(done, len(ids))
-    if failed and len(failed) == len(ids):
+    if len(failed) == len(ids) >= BATCH:
         raise PermanentError(f"The encoder {model} gave no usable vector for any of {len(ids)} passages.")
     return failed
 

@@ -32,7 +32,7 @@ from core.worker import Task
 from ingest.clean import visible
 from ingest.split import encoder_text
 from retrieval import index_repository as repository
-from retrieval.embed import Encode, reuse_vectors, to_bytes
+from retrieval.embed import reuse_vectors, to_bytes
 from retrieval.writer import IndexWriter, VectorSpace, index_writer
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ _SLICE_MIN, _SLICE_MAX = 16, 1024  # passages per encoding; the rate decides
 _TRIED_TOGETHER = 8
 _GROUPED_BELOW = 3  # attempts that must be left to run alone
 NO_TEXT = "The document holds no text to search; upload one with content."
-CatchUp = Callable[[IndexWriter], None]
+Encode = Callable[[str, Sequence[str]], "np.typing.NDArray[np.float32]"]
 
 
 @dataclass(slots=True, eq=False)
@@ -73,9 +73,8 @@ class IndexJobs:
 
     Args:
         db: jobs, passages and vectors.
-        space: which encoder's vectors the index holds.
-        encode: texts → [n, d] float32 unit rows; a row of NaN means that this text failed.
-        catch_up: makes the log's entries searchable.
+        space: which encoder's vectors the index holds now; a rebuild may change that at any moment.
+        encode: (encoder, texts) → [n, d] float32 unit rows; a row of NaN means that this text failed.
         stopping: whether the process was asked to end; open jobs are handed back then.
         between: called once a round, for work that must not wait behind a long queue.
     """
@@ -83,14 +82,14 @@ class IndexJobs:
     def __init__(
         self,
         db: Database,
-        space: VectorSpace,
+        space: Callable[[], VectorSpace],
         encode: Encode,
-        catch_up: CatchUp,
         *,
         stopping: Callable[[], bool] = lambda: False,
         between: Callable[[], None] = lambda: None,
     ) -> None:
-        self._db, self._space, self._encode, self._catch_up = db, space, encode, catch_up
+        self._db, self._space_now, self._encode = db, space, encode
+        self._space = space()
         self._stopping, self._between = stopping, between
         self._open: list[OpenJob] = []
         self._slice = _SLICE_MIN
@@ -104,12 +103,26 @@ class IndexJobs:
             while self._open and not self._stopping():
                 if not tried:
                     self._take(waiting_jobs(self._db, Task.INDEX, _ROOM - len(self._open)))
+                self._follow_encoder()
                 self._encode_round()
                 self._publish([job for job in self._open if not job.missing])
                 self._between()
         finally:
             for job in self._open:
                 self._hand_back(job)
+
+    def _follow_encoder(self) -> bool:
+        """Whether the index changed its encoder; open jobs then need vectors of the new one."""
+        space = self._space_now()
+        if space == self._space:
+            return False
+        log.info("encoder_changed", extra={"before": self._space.model, "after": space.model})
+        self._space = space
+        for job in self._open:
+            with self._db.read() as session:
+                job.missing = repository.ids_without_vector(session, job.ids, space.model)
+            job.failed = []
+        return True
 
     # -- open and close ----------------------------------------------------------------------------
 
@@ -205,7 +218,7 @@ class IndexJobs:
         with self._db.read() as session:
             wanted = repository.passages_without_vector(session, [i for _, ids in parts for i in ids], model)
         texts = [p for p in wanted if visible(p.text)]  # a blank has no direction
-        vectors = self._encode([encoder_text(p.heading_path, p.text) for p in texts]) if texts else []
+        vectors = self._encode(model, [encoder_text(p.heading_path, p.text) for p in texts]) if texts else []
         stored = [(p.id, to_bytes(v)) for p, v in zip(texts, vectors, strict=True) if np.isfinite(v).all()]
         failed = {p.id for p in wanted} - {i for i, _ in stored}
         lost: list[tuple[OpenJob, LeaseLost]] = []
@@ -251,10 +264,12 @@ class IndexJobs:
 
     def _publish_together(self, jobs: Sequence[OpenJob]) -> None:
         with index_writer(self._db, self._space) as writer:
+            if self._follow_encoder():  # under the lease it stays as it is
+                return
             with self._db.write() as session:
                 for job in jobs:
                     writer.append(session, "add", job.run.subject_id, job.run.subject_version, job.ids)
-            self._catch_up(writer)
+            writer.catch_up()
             gone, refused = False, dict[str, Exception]()
             with self._db.write() as session:
                 for job in jobs:
@@ -280,6 +295,6 @@ class IndexJobs:
     def _catch_up_later(self, writer: IndexWriter) -> None:
         """Tombstones of versions that no route shows any more; if this fails the next writer does it."""
         try:
-            self._catch_up(writer)
+            writer.catch_up()
         except Exception:
             log.warning("catch_up_failed", exc_info=True)

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session, aliased
 
 from core.db import utcnow
 from core.models import (
+    BuildRow,
     DocumentRow,
     DocumentVersionRow,
     EvidenceRow,
@@ -28,7 +29,7 @@ from core.models import (
     SignatureBandRow,
     SignatureRow,
 )
-from core.types import DocumentStatus, Scope
+from core.types import DocumentStatus, Scope, Tier
 from ingest.growth import forget, removed_with, serialise_document
 from ingest.split import encoder_text
 from retrieval.lexical import LexicalDocument
@@ -39,17 +40,25 @@ from retrieval.tier_repository import tier_state as tier_state
 from retrieval.vector_tier import VectorRow
 
 _BATCH = 500  # ids per statement, below every database's parameter limit
+Place = tuple[str, str, int]
+"""Where a passage stands in a segment: tenant, collection, passage id."""
+START: Place = ("", "", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One add or delete of the index, in the order of `seq`."""
+    """One change of the index, in the order of `seq`.
+
+    After an `add` or a `place` the passages are in `tier` and in no other; after a `delete` in none. What
+    stands at the end of the log is therefore the last entry of each passage, whatever came before.
+    """
 
     seq: int
     op: str
     document_id: str
     version: int
     passage_ids: tuple[int, ...]
+    tier: str = Tier.HOT.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +73,18 @@ class PassageText:
 # -- log ---------------------------------------------------------------------------------------
 
 
-def append_log(session: Session, op: str, document_id: str, version: int, passage_ids: Sequence[int]) -> int:
+def append_log(
+    session: Session,
+    op: str,
+    document_id: str,
+    version: int,
+    passage_ids: Sequence[int],
+    tier: str = Tier.HOT.value,
+) -> int:
     """Append one entry and return its number. Only under the writer's lease: order must be commit order."""
-    row = IndexLogRow(op=op, document_id=document_id, version=version, passage_ids=list(passage_ids))
+    row = IndexLogRow(
+        op=op, document_id=document_id, version=version, passage_ids=list(passage_ids), tier=tier
+    )
     session.add(row)
     session.flush()
     return row.seq
@@ -76,12 +94,12 @@ def log_after(session: Session, seq: int, *, limit: int = 1000) -> list[LogEntry
     """Entries above `seq`, in order."""
     i = IndexLogRow
     rows = session.execute(
-        select(i.seq, i.op, i.document_id, i.version, i.passage_ids)
+        select(i.seq, i.op, i.document_id, i.version, i.passage_ids, i.tier)
         .where(i.seq > seq)
         .order_by(i.seq)
         .limit(limit)
     )
-    return [LogEntry(seq, op, document, version, tuple(ids)) for seq, op, document, version, ids in rows]
+    return [LogEntry(seq, op, doc, version, tuple(ids), tier) for seq, op, doc, version, ids, tier in rows]
 
 
 def last_seq(session: Session) -> int:
@@ -98,12 +116,17 @@ def logged_ids(session: Session, document_id: str) -> set[int]:
         .order_by(IndexLogRow.seq)
     )
     for op, ids in rows:
-        present = present | set(ids) if op == "add" else present - set(ids)
+        present = present - set(ids) if op == "delete" else present | set(ids)
     return present
 
 
 def trim_log(session: Session, floor: int) -> None:
-    """Forget entries of deleted documents up to `floor`; adds of living passages stay for `logged_ids`."""
+    """Forget entries of deleted documents up to `floor`; adds of living passages stay for `logged_ids`.
+
+    What an open build has still to replay stays too.
+    """
+    wanted = session.scalar(select(func.min(BuildRow.seq)).where(BuildRow.open_key.is_not(None)))
+    floor = floor if wanted is None else min(floor, int(wanted))
     gone = ~exists().where(DocumentRow.id == IndexLogRow.document_id)
     session.execute(
         delete(IndexLogRow).where(IndexLogRow.seq <= floor, gone).execution_options(synchronize_session=False)
@@ -145,8 +168,8 @@ def lexical_documents(session: Session, ids: Sequence[int]) -> Iterator[LexicalD
             )  # fmt: skip
 
 
-def live_ids(session: Session, after: tuple[str, str, int], limit: int) -> list[tuple[str, str, int]]:
-    """Live passages in segment order above `after`: (tenant, collection, passage id)."""
+def live_places(session: Session, after: Place, limit: int, tier: str | None = None) -> list[Place]:
+    """Live passages (of one tier) in segment order above `after`: (tenant, collection, passage id)."""
     tenant, collection, passage_id = after
     p = PassageRow
     query = (
@@ -163,28 +186,9 @@ def live_ids(session: Session, after: tuple[str, str, int], limit: int) -> list[
         .order_by(p.tenant_id, p.collection_id, p.id)
         .limit(limit)
     )
+    if tier is not None:
+        query = query.where(DocumentRow.tier == tier)
     return [(t, c, i) for t, c, i in session.execute(query)]
-
-
-def count_live(session: Session) -> int:
-    """Passages of live versions."""
-    return int(session.scalar(_live_count()) or 0)
-
-
-def count_live_vectors(session: Session, model: str) -> int:
-    """Passages of live versions that have a vector of this encoder."""
-    has_vector = and_(PassageVectorRow.passage_id == PassageRow.id, PassageVectorRow.model == model)
-    return int(session.scalar(_live_count().join(PassageVectorRow, has_vector)) or 0)
-
-
-def _live_count() -> Select[int]:
-    live = and_(DocumentRow.id == PassageRow.document_id, DocumentRow.live_version == PassageRow.version)
-    return (
-        select(func.count())
-        .select_from(PassageRow)
-        .join(DocumentRow, live)
-        .where(DocumentRow.status != DocumentStatus.DELETING.value)
-    )
 
 
 def ids_without_vector(session: Session, ids: Sequence[int], model: str) -> list[int]:
@@ -264,6 +268,14 @@ def document_passages(session: Session, document_id: str) -> set[int]:
     return set(session.scalars(select(PassageRow.id).where(PassageRow.document_id == document_id)))
 
 
+def indexed_tier(session: Session, document_id: str, version: int) -> str:
+    """Where a version's passages belong: the live one's where the document is, any other's in hot."""
+    row = session.execute(
+        select(DocumentRow.live_version, DocumentRow.tier).where(DocumentRow.id == document_id)
+    ).first()
+    return Tier.HOT.value if row is None or row[0] != version else row[1]
+
+
 def make_live(session: Session, document_id: str, version: int, warnings: Sequence[Any]) -> set[int]:
     """Serve this version from the commit on; earlier versions lose their passages.
 
@@ -285,6 +297,7 @@ def make_live(session: Session, document_id: str, version: int, warnings: Sequen
     else:
         if document.live_version != version:
             _mark_stale(session, document_id, version)
+            document.tier, document.wanted_tier = Tier.HOT.value, None  # a new version enters hot
         document.live_version = version
         session.flush()
         if version > 1:

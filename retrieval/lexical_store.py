@@ -137,14 +137,14 @@ def open_lexical(root: Path, name: str, *, thorough: bool = False) -> LexicalRea
         DamagedLexical: see `verify_lexical`; or the files are in order and still cannot be read.
     """
     try:
-        if _unsealed(root, name):
+        if is_unsealed(root, name):
             return LexicalReader(root / name)
         return LexicalReader(verify_lexical(root, name, thorough=thorough))
     except (ValueError, OSError) as error:
         raise DamagedLexical(f"The lexical index {name} cannot be opened: {error}") from error
 
 
-def _unsealed(root: Path, name: str) -> bool:
+def is_unsealed(root: Path, name: str) -> bool:
     """Whether an earlier release wrote it: a folder that tantivy commits into, with nothing to check."""
     return "-" not in name and (root / name / "meta.json").is_file()
 

@@ -29,7 +29,6 @@ LEXICAL = "lexical"
 PARTS: tuple[str, ...] = (*(tier.value for tier in Tier), LEXICAL)
 """What can be damaged and rebuilt by itself."""
 
-
 _NO_TIER = TierRef()
 
 

@@ -60,7 +60,7 @@ class SearchResult:
 
     Attributes:
         total: passages in the ranking before the page was cut out of it.
-        route_reports: per route `{state: ok|failed|late, hits, ms, error}`.
+        route_reports: per route `{state: ok|partial|failed|late, hits, ms, error}`.
         dropped: with `explain`, passages that were recalled and left out, and why.
         gone: hits that are no longer live, because their document was replaced or deleted since.
     """

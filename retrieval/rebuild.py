@@ -1,319 +1,349 @@
-"""Rebuild: generation N+1 is built beside N from the database, verified, brought up to date and swapped in.
+"""A build: generation N+1 is made beside N, verified, brought up to date and swapped in.
 
 | step | lease | what readers see |
 |---|---|---|
 | note S, the newest log entry | held for a moment | N |
-| scan live passages, write segments and lexical index under `building/` | no | N |
-| verify counts, checksums and sampled searches | no | N |
+| fill the parts under `building/`: from the database, from pages, or from generation M | no | N |
+| verify files, recall and saved answers | no | N |
 | replay the log after S until little is left | no | N |
-| replay the rest, move the files, publish | held | N, then N+1 |
+| replay the rest, link the files, publish | held | N, then N+1 |
 
-Nothing of N is touched, so a build that fails or is cancelled changes nothing, and N is kept for rollback.
+Nothing of N is touched, so a build that fails, is paused or is cancelled changes nothing, and N is kept for
+rollback. A rollback is a build too: its files are there already, only the log since then is missing.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from core.db import Database
-from core.errors import GeoError, PermanentError
-from core.ids import new_id
-from core.settings import get_settings
-from core.types import Scope, Tier
+from core.types import Tier
+from retrieval import build_control, build_repository, tier_repository
 from retrieval import index_repository as repository
-from retrieval import tier_repository
+from retrieval.build_files import BuildFolder, BuildState, remove_abandoned
+from retrieval.build_gate import BuildRejected, Gate
+from retrieval.build_gate import Encode as EncodeQuestions
+from retrieval.build_parts import PartBuilder, layout
+from retrieval.builds import COMPACT, ROLLBACK
 from retrieval.embed import Encode, embed_missing
-from retrieval.faiss_index import load_flat, search_flat
-from retrieval.files import DamagedIndex, sync_folder
+from retrieval.files import DamagedIndex
 from retrieval.index_files import apply_entries
+from retrieval.index_repository import LogEntry
 from retrieval.lease import writer_lease
-from retrieval.lexical_store import LexicalBuild
-from retrieval.manifest import IndexFolder, Manifest
-from retrieval.tier_writer import Layout
-from retrieval.vector_pages import open_segment, write_segments
-from retrieval.vector_tier import TierRef, VectorRow
-from retrieval.writer import IndexWriter, VectorSpace, index_writer, verify_segments
+from retrieval.lexical_store import verify_lexical
+from retrieval.manifest import LEXICAL, PARTS, IndexFolder, Manifest
+from retrieval.tier_writer import verify_tier
+from retrieval.writer import IndexWriter, VectorSpace, index_writer
 
 log = logging.getLogger(__name__)
 
-_SCAN = 500  # passages per read of the database
-_SHORT_TAIL = 50  # log entries that may be left for the step under the lease
-_SAMPLES_PER_SEGMENT = 8
-_SCORE_TOLERANCE = 1e-4
-Progress = Callable[[int, int], None]
+_SHORT_TAIL = (
+    64  # passages of the log that may be left for the step under the lease: 2 s if all need a vector
+)
+_ROUNDS = 50  # replays before the swap is made whatever is left: the log grows faster than it is replayed
 
 
-class BuildCancelled(GeoError):
-    """Somebody asked the build to stop."""
+@dataclass(frozen=True, slots=True)
+class BuildPlan:
+    """What is to be built.
 
-    code = "cancelled"
-    title = "The build was cancelled"
+    Attributes:
+        build_id: names the folder under `building/`.
+        parts: tiers and `lexical`, in the order of `PARTS`.
+        mode: `full`, `compact` or `rollback`.
+        space: the encoder whose vectors are served afterwards.
+        generation: where a rollback goes.
+        accept_moved: publish although answers move.
+    """
 
-
-class BuildRejected(PermanentError):
-    """The new generation failed its checks; what is served stays as it was."""
-
-    code = "build_rejected"
-    title = "The build failed its checks"
+    build_id: str
+    parts: tuple[str, ...]
+    mode: str
+    space: VectorSpace
+    generation: int = 0
+    accept_moved: bool = False
 
 
 @dataclass(slots=True)
 class Builder:
-    """One build. `build` makes the files, `swap` puts them in service, `discard` removes what is left.
+    """One build. `build` makes the files, `swap` puts them in service.
 
     Args:
         db: the truth.
         folder: the served index.
-        space: the encoder whose vectors are indexed.
-        build_id: names the folder under `building/`.
-        encode: for passages that have no vector of this encoder.
-        progress: called as `progress(done, total)`; may renew a lease.
-        cancelled: asked between batches.
+        plan: what is to be built.
+        encode: for passages that have no vector of the encoder.
+        encode_questions: gives the question encoder of a model, or None when loading it is not worth it.
+        step: called as `step(state, done, total)` between batches; raises when the build is to stop.
     """
 
     db: Database
     folder: IndexFolder
-    space: VectorSpace
-    build_id: str
+    plan: BuildPlan
     encode: Encode
-    progress: Progress = lambda _done, _total: None
-    cancelled: Callable[[], bool] = lambda: False
+    encode_questions: Callable[[str], EncodeQuestions | None] = lambda _model: None
+    step: Callable[[BuildState, int, int], None] = lambda _state, _done, _total: None
     stats: dict[str, Any] = field(default_factory=dict[str, Any])
+    _done: int = 0
+    _total: int = 0
 
-    def build(self, *, lease_held: bool = False) -> Manifest:
-        """Build and verify beside what is served, and replay most of what happened meanwhile.
+    @property
+    def files(self) -> BuildFolder:
+        """Where the build is made."""
+        return BuildFolder(self.folder, self.plan.build_id)
 
-        Args:
-            lease_held: the caller already is the writer.
-
-        Returns:
-            The manifest of the files under `building/`, without a number.
+    def build(self) -> BuildState:
+        """Make, verify and bring up to date; goes on where an earlier attempt stopped.
 
         Raises:
-            BuildCancelled: `cancelled` said so.
-            BuildRejected: the files are not what was written.
+            BuildRejected: the files are not what they should be, or answers worse.
+            DamagedIndex: what a compaction or a rollback reads is damaged.
         """
-        start = time.perf_counter()
-        self.discard()
-        aside = self._aside()
-        aside.create()
-        seq = self._newest_entry(lease_held)
-        self.stats.update(passages=0, vectors=0, tail_entries=0)
-        with LexicalBuild(aside.lexical) as words:
-            refs = write_segments(
-                aside.tier(Tier.HOT.value).segments,
-                self._rows(words),
-                dimension=self.space.dimension,
-                page_vectors=self._layout().page_vectors,
-                max_rows=self._layout().full_rows,
-            )
-            lexical = words.seal()
-        manifest = Manifest(
-            applied_seq=seq, model=self.space.model, dimension=self.space.dimension,
-            tiers={Tier.HOT.value: TierRef(tuple(refs))}, lexical=lexical,
-        )  # fmt: skip
-        self._verify(aside, manifest)
-        manifest = self._replay(aside, manifest, down_to=_SHORT_TAIL)
-        self.stats.update(
-            segments=len(manifest.tier(Tier.HOT.value).segments),
-            build_s=round(time.perf_counter() - start, 3),
-        )
-        return manifest
+        begun = time.perf_counter()
+        state = self._resumed() or self._begin()
+        self.stats = state.stats
+        self._fill(state)
+        if not state.stats.get("verified"):
+            state.take(self._verified(state))
+            state.stats["verified"] = True
+            self.files.save(state)
+        self._replay(state, down_to=_SHORT_TAIL)
+        self._add_seconds("build_s", begun)
+        return state
 
-    def swap(self, writer: IndexWriter, manifest: Manifest) -> Manifest:
-        """Under the lease: replay the rest, move the files, publish, keep the replaced generation.
+    def swap(self, writer: IndexWriter, state: BuildState) -> Manifest:
+        """Under the lease: replay the rest, hand the files over, publish, keep the replaced generation.
 
         Raises:
             BuildRejected: live passages are missing from the new files.
         """
-        start, hot = time.perf_counter(), Tier.HOT.value
-        aside = self._aside()
-        manifest = self._replay(aside, manifest, down_to=0)
+        begun = time.perf_counter()
+        parts = self.plan.parts
+        served = Manifest() if parts == PARTS else writer.catch_up()
+        self._replay(state, down_to=0)
+        built = state.manifest()
+        self._check_counts(built)
+        self.files.hand_over(built, parts)
+        manifest = replace(
+            served,
+            applied_seq=built.applied_seq,
+            model=built.model,
+            dimension=built.dimension,
+            tiers={**served.tiers, **{part: built.tier(part) for part in parts if part != LEXICAL}},
+            lexical=built.lexical if LEXICAL in parts else served.lexical,
+            refused={part: why for part, why in served.refused.items() if part not in parts},
+        )
         with self.db.read() as session:
-            live = repository.count_live_vectors(session, self.space.model)
-            state = tier_repository.tier_state(session, Tier.HOT.value)
-        if manifest.live_count < live:
-            raise BuildRejected(
-                f"The build holds {manifest.live_count} vectors, the database {live}; nothing was changed.",
-                build_id=self.build_id,
-            )
-        built, source, target = manifest.tier(hot), aside.tier(hot), self.folder.tier(hot)
-        for ref in built.segments:
-            (source.segments / ref.name).rename(target.segments / ref.name)
-        if built.dead is not None:
-            (source.dead / built.dead.name).rename(target.dead / built.dead.name)
-        (aside.lexical / manifest.lexical).rename(self.folder.lexical / manifest.lexical)
-        for place in (target.segments, target.dead, self.folder.lexical):
-            sync_folder(place)
-        kept = _restorable(self.folder, (state.generation, *state.previous))
-        published = writer.publish(manifest, previous=kept, mended=True)
-        self.stats["swap_s"] = round(time.perf_counter() - start, 3)
+            state_before = tier_repository.tier_state(session, Tier.HOT.value)
+        kept = tuple(g for g in state_before.previous if g != self.plan.generation)
+        kept = _restorable(self.folder, (state_before.generation, *kept))
+        published = writer.publish(manifest, previous=kept, mended=parts)
+        self._add_seconds("swap_s", begun)
         return published
 
-    def discard(self) -> None:
-        """Remove the folder of this build."""
-        shutil.rmtree(self._aside().root, ignore_errors=True)
+    # -- start -------------------------------------------------------------------------------------
 
-    def _aside(self) -> IndexFolder:
-        return IndexFolder(self.folder.building / self.build_id)
+    def _resumed(self) -> BuildState | None:
+        """What an earlier attempt left, if it is whole."""
+        state = self.files.load()
+        if state is None or VectorSpace(state.model, state.dimension) != self.plan.space:
+            return None
+        return state if self._whole(state) else None
 
-    def _layout(self) -> Layout:
-        retrieval = get_settings().retrieval
-        return Layout(retrieval.page_vectors, retrieval.segment_merge_count)
-
-    def _newest_entry(self, lease_held: bool) -> int:
-        """The last log entry of a moment when no version is between its entry and its going live.
-
-        An index task holds the lease from the one to the other; one that was killed between them appends
-        again. So whatever the scan misses is in the log above this number. A caller that holds the lease
-        may be such a task itself: its entry is above what was ever applied.
-        """
-        if lease_held:
-            with self.db.read() as session:
-                return tier_repository.tier_state(session, Tier.HOT.value).applied_seq
-        with writer_lease(self.db):
-            self._remove_abandoned()
-            with self.db.read() as session:
-                return repository.last_seq(session)
-
-    def _remove_abandoned(self) -> None:
-        """Folders of killed builds. Under the lease no repair runs, and this is the tier's only build."""
-        for entry in self.folder.building.iterdir():
-            if entry.name != self.build_id:
-                shutil.rmtree(entry, ignore_errors=True)
-
-    def _rows(self, words: LexicalBuild) -> Iterator[VectorRow]:
-        """Vectors of live passages in segment order; the lexical index is filled on the way."""
-        with self.db.read() as session:
-            total = repository.count_live(session)
-        after = ("", "", 0)
-        while True:
-            if self.cancelled():
-                raise BuildCancelled(build_id=self.build_id)
-            with self.db.read() as session:
-                batch = repository.live_ids(session, after, _SCAN)
-            if not batch:
-                return
-            after = batch[-1]
-            ids = [passage_id for _, _, passage_id in batch]
-            embed_missing(self.db, ids, self.space.model, self.encode)
-            with self.db.read() as session:
-                rows = repository.vector_rows(session, ids, self.space.model)
-                texts = list(repository.lexical_documents(session, ids))
-            words.change(texts)
-            self.stats["passages"] += len(texts)
-            self.stats["vectors"] += len(rows)
-            yield from rows
-            self.progress(self.stats["passages"], max(total, self.stats["passages"]))
-
-    def _verify(self, aside: IndexFolder, manifest: Manifest) -> None:
-        """Counts, checksums of every page, and sampled searches against a numpy scan."""
+    def _whole(self, state: BuildState) -> bool:
         try:
-            count = verify_segments(aside, manifest)
+            for part, ref in state.tiers.items():
+                verify_tier(self.files.index.tier(part), ref)
+            if state.lexical:
+                verify_lexical(self.files.index.lexical, state.lexical, thorough=True)
         except DamagedIndex as error:
-            raise BuildRejected(error.detail, build_id=self.build_id) from error
-        if count != self.stats["vectors"]:
-            raise BuildRejected(
-                f"{self.stats['vectors']} vectors were written, {count} are there.", build_id=self.build_id
-            )
-        self.stats["sampled"] = 0
-        for ref in manifest.tier(Tier.HOT.value).segments:
-            self._check_samples(aside, ref)
+            log.warning("build_begun_anew", extra={"build_id": self.plan.build_id, "detail": error.detail})
+            return False
+        return True
 
-    def _check_samples(self, aside: IndexFolder, ref: Any) -> None:
-        segment = load_flat(open_segment(aside.tier(Tier.HOT.value).segments, ref))
-        step = max(1, len(segment.ids) // _SAMPLES_PER_SEGMENT)
-        for row in range(0, len(segment.ids), step):
-            span = next(s for s in segment.spans if s.start <= row < s.end)
-            scope = Scope(span.tenant_id, (span.collection_id,), "build")
-            scores, _ = search_flat(segment, segment.vectors[row].copy(), 1, scope)
-            exact = float(np.max(segment.vectors[span.start : span.end] @ segment.vectors[row]))
-            self.stats["sampled"] += 1
-            if abs(float(scores[0]) - exact) > _SCORE_TOLERANCE:
-                raise BuildRejected(
-                    f"A search in segment {ref.name} scored {scores[0]:.5f}, a scan {exact:.5f}.",
-                    build_id=self.build_id,
-                )
-
-    def _replay(self, aside: IndexFolder, manifest: Manifest, *, down_to: int) -> Manifest:
-        while True:
+    def _begin(self) -> BuildState:
+        files, plan = self.files, self.plan
+        with writer_lease(self.db):
+            # Under the lease no version is between its log entry and its going live: an index task holds it
+            # from the one to the other, and one that was killed between them appends again. What the scan
+            # misses is therefore in the log above this number.
             with self.db.read() as session:
-                entries = repository.log_after(session, manifest.applied_seq)
-            if len(entries) <= down_to:
-                return manifest
-            manifest = _applied(self.db, aside, manifest, entries, self._layout(), self.space)
-            self.stats["tail_entries"] += len(entries)
+                remove_abandoned(self.folder, {*build_control.open_builds(session), plan.build_id})
+                newest = repository.last_seq(session)
+                served = tier_repository.tier_state(session, Tier.HOT.value)
+            files.start()
+            state = BuildState(newest, plan.space.model, plan.space.dimension, newest)
+            if plan.mode in (COMPACT, ROLLBACK):
+                self._borrow(state, served.generation if plan.mode == COMPACT else plan.generation)
+        files.save(state)
+        return state
 
+    def _borrow(self, state: BuildState, generation: int) -> None:
+        """Link what a compaction reads, or all that a rollback serves; the writer stands still meanwhile."""
+        files = self.files
+        try:
+            manifest = self.folder.read_manifest(generation)
+            for part in self._tiers():
+                into = files.source if self.plan.mode == COMPACT else files.index
+                files.borrow_tier(part, manifest.tier(part), into=into)
+                made = state.sources if self.plan.mode == COMPACT else state.tiers
+                made[part] = manifest.tier(part)
+            if LEXICAL in self.plan.parts and self.plan.mode == ROLLBACK:
+                state.lexical = manifest.lexical
+                files.borrow_lexical(manifest.lexical)
+        except DamagedIndex as error:
+            raise self._unreadable(error) from error
+        state.seq = state.applied_seq = manifest.applied_seq
+        state.stats["source"] = generation
 
-def rebuild(builder: Builder) -> Manifest:
-    """Build beside, then swap under the lease. Leaves nothing behind when it fails."""
-    try:
-        manifest = builder.build()
-        with index_writer(builder.db, builder.space, folder=builder.folder) as writer:
-            return builder.swap(writer, manifest)
-    finally:
-        builder.discard()
+    def _unreadable(self, error: DamagedIndex) -> BuildRejected:
+        return BuildRejected(
+            f"{error.detail} Rebuild in full, from the database.", build_id=self.plan.build_id
+        )
 
+    # -- fill --------------------------------------------------------------------------------------
 
-def repair(writer: IndexWriter, encode: Encode) -> Manifest:
-    """Rebuild on the spot: the writer met damaged files and holds the lease, so nothing else can publish."""
-    log.warning("index_repair", extra={"fence": writer.lease.fence})
-    builder = Builder(writer.db, writer.folder, writer.space, new_id("bld"), encode)
-    try:
-        return builder.swap(writer, builder.build(lease_held=True))
-    finally:
-        builder.discard()
-
-
-def roll_back(writer: IndexWriter) -> Manifest:
-    """Serve the newest kept generation again, with every log entry that it lacks.
-
-    Raises:
-        BuildRejected: nothing is kept, its files are damaged, or it belongs to another encoder.
-    """
-    with writer.db.read() as session:
-        state = tier_repository.tier_state(session, Tier.HOT.value)
-    if not state.previous:
-        raise BuildRejected("No earlier generation is kept.")
-    try:
-        manifest = writer.folder.read_manifest(state.previous[0])
-        verify_segments(writer.folder, manifest)
-        if manifest.model != writer.space.model:
-            raise BuildRejected(
-                f"Generation {manifest.generation} holds vectors of {manifest.model}; "
-                f"set GEO_PACKS__ENCODER={manifest.model} first."
+    def _fill(self, state: BuildState) -> None:
+        with self.db.read() as session:
+            self._total = sum(
+                build_repository.count_live(session, None if part == LEXICAL else part)
+                for part in self.plan.parts
             )
-        while True:
-            with writer.db.read() as session:
-                entries = repository.log_after(session, manifest.applied_seq)
-            if not entries:
-                break
-            manifest = _applied(writer.db, writer.folder, manifest, entries, writer.layout, writer.space)
-    except DamagedIndex as error:
-        raise BuildRejected(f"The kept generation is damaged: {error.detail}") from error
-    kept = _restorable(writer.folder, (state.generation, *state.previous[1:]))
-    return writer.publish(manifest, previous=kept, mended=True)
+        self._done = sum(state.stats.get(name, 0) for name in ("passages", "texts"))
+        self.step(state, self._done, self._total)
+        maker = PartBuilder(
+            self.db, self.files, state, self.encode, lambda count: self._stepped(state, count)
+        )
+        for part in self.plan.parts if self.plan.mode != ROLLBACK else ():
+            if part == LEXICAL:
+                maker.scan_lexical()
+            elif self.plan.mode == COMPACT:
+                try:
+                    maker.compact_tier(part, state.sources[part])
+                except DamagedIndex as error:
+                    raise self._unreadable(error) from error
+            else:
+                maker.scan_tier(part)
+
+    def _stepped(self, state: BuildState, count: int) -> None:
+        self._done += count
+        self.step(state, self._done, max(self._total, self._done))
+
+    # -- verify ------------------------------------------------------------------------------------
+
+    def _verified(self, state: BuildState) -> Manifest:
+        built = state.manifest()
+        try:
+            rows = sum(verify_tier(self.files.index.tier(p), built.tier(p)) for p in self._tiers())
+            if built.lexical:
+                verify_lexical(self.files.index.lexical, built.lexical, thorough=True)
+        except DamagedIndex as error:
+            raise BuildRejected(error.detail, build_id=self.plan.build_id) from error
+        written = state.stats.get("vectors", rows)
+        if rows != written:
+            raise BuildRejected(f"{written} vectors were written, {rows} are there.")
+        gate = Gate(self.db, self.plan.parts, self.plan.accept_moved, state.stats)
+        before = self._answers_before(gate)
+        questions = gate.questions(built.model, self.encode_questions(built.model))
+        built = gate.recall(self.files.index, built, questions)
+        if self.plan.mode != ROLLBACK:  # an operator goes back because answers are to move
+            gate.compare(questions, before, gate.answers(self.files.index, built, questions))
+        return built
+
+    def _answers_before(self, gate: Gate) -> dict[str, list[int]]:
+        """What is served answers; a part that is damaged answers nothing and nothing is compared with it."""
+        try:
+            with self.db.read() as session:
+                generation = tier_repository.tier_state(session, Tier.HOT.value).generation
+            served = self.folder.read_manifest(generation) if generation else Manifest()
+            if any(part in served.refused for part in self.plan.parts):
+                return {}
+            questions = gate.questions(served.model, self.encode_questions(served.model))
+            return gate.answers(self.folder, served, questions)
+        except (DamagedIndex, ValueError, OSError) as error:
+            log.info("nothing_to_compare", extra={"build_id": self.plan.build_id, "reason": str(error)})
+            return {}
+
+    def _check_counts(self, built: Manifest) -> None:
+        with self.db.read() as session:
+            for part in self._tiers():
+                live = build_repository.count_live_vectors(session, built.model, part)
+                if built.tier(part).live_count < live:
+                    raise BuildRejected(
+                        f"The build holds {built.tier(part).live_count} vectors of the {part} tier, "
+                        f"the database {live}; nothing was changed.",
+                        build_id=self.plan.build_id,
+                    )
+
+    # -- replay ------------------------------------------------------------------------------------
+
+    def _replay(self, state: BuildState, *, down_to: int) -> None:
+        """Apply the log to the new files until at most `down_to` passages are left."""
+        for round_ in range(_ROUNDS if down_to else 1_000_000):
+            with self.db.read() as session:
+                entries = repository.log_after(session, state.applied_seq)
+            if not entries or (down_to and round_ and _passages(entries) <= down_to):
+                return
+            self._embed(entries, state)
+            try:
+                changed = apply_entries(
+                    self.db, self.files.index, state.manifest(), entries, layout(),
+                    model=state.model, dimension=state.dimension, parts=self.plan.parts, strict=True,
+                )  # fmt: skip
+            except DamagedIndex as error:
+                raise BuildRejected(error.detail, build_id=self.plan.build_id) from error
+            state.take(changed)
+            state.stats["tail_entries"] = state.stats.get("tail_entries", 0) + len(entries)
+            self.files.save(state)
+            if down_to:
+                self.step(state, self._done, max(self._total, self._done))
+
+    def _embed(self, entries: Sequence[LogEntry], state: BuildState) -> None:
+        """What arrived during a change of the encoder has vectors of the old one only."""
+        ids = sorted({i for entry in entries if entry.op != "delete" for i in entry.passage_ids})
+        embed_missing(self.db, ids, state.model, self.encode)
+
+    def _tiers(self) -> list[str]:
+        return [part for part in self.plan.parts if part != LEXICAL]
+
+    def _add_seconds(self, name: str, begun: float) -> None:
+        self.stats[name] = round(self.stats.get(name, 0.0) + time.perf_counter() - begun, 3)
 
 
-def _applied(
-    db: Database,
-    folder: IndexFolder,
-    manifest: Manifest,
-    entries: Sequence[repository.LogEntry],
-    layout: Layout,
-    space: VectorSpace,
-) -> Manifest:
-    changed = apply_entries(
-        db, folder, manifest, entries, layout, model=space.model, dimension=space.dimension
-    )
-    return replace(changed, generation=0)
+def run(builder: Builder) -> Manifest:
+    """Build beside, then swap under the lease; the build's folder goes with the success."""
+    state = builder.build()
+    with index_writer(builder.db, builder.plan.space, folder=builder.folder) as writer:
+        published = builder.swap(writer, state)
+    builder.files.discard()
+    return published
+
+
+def forget_old_vectors(db: Database, folder: IndexFolder) -> int:
+    """Delete vectors of encoders that neither a kept generation nor an open build needs; says how many."""
+    with db.read() as session:
+        state = tier_repository.tier_state(session, Tier.HOT.value)
+        kept = {state.model, *build_control.open_models(session)}
+    for generation in state.previous:
+        try:
+            kept.add(folder.read_manifest(generation).model)
+        except DamagedIndex:
+            continue
+    gone = 0
+    while True:
+        with db.write() as session:
+            found = build_repository.forget_vectors(session, kept)
+        gone += found
+        if not found:
+            return gone
+
+
+def _passages(entries: Sequence[LogEntry]) -> int:
+    return sum(len(entry.passage_ids) for entry in entries)
 
 
 def _restorable(folder: IndexFolder, generations: Sequence[int]) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ from retrieval.query_repository import (
 )
 from retrieval.relevance import Question
 from retrieval.rerank import Scored, TokenCache, final_order, score_head
-from retrieval.routes import Recalled, get_route_pool
+from retrieval.routes import Recalled, get_route_pool, without_parts
 from retrieval.searches import LazyQuestion, Searches, Snapshot, SnapshotSource
 
 # Chosen on CMRC 2018, DRCD and CLAPNQ (recall@1, nDCG@10): a lexical weight of 0.75 is within .003 of the
@@ -147,6 +147,7 @@ def _recall_live(
         searches = Searches(db, snapshot, scope, question, filters, k, Pushdown(db, scope, filters))
         threads = get_settings().worker.retrieval_threads * len(Route) * _ROUTE_SPARES
         recalled = get_route_pool(threads).recall(searches.by_route(), deadline_s=s.route_deadline_ms / 1000)
+        recalled = without_parts(recalled, Route.DENSE, snapshot.dense.refused)
         watch.lap("routes")
         found = _ids(recalled)
         with db.read() as session:

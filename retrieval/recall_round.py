@@ -9,7 +9,6 @@ from core.db import Database
 from core.errors import GeoError
 from core.models import TierRow
 from core.settings import get_settings
-from core.types import Tier
 from retrieval import recall_monitor as monitor
 from retrieval.manifest import IndexFolder, Manifest
 from retrieval.recall_monitor import Action, ServedTier
@@ -49,7 +48,11 @@ def recall_round(db: Database) -> int:
 
 def served_tiers(snapshot: IndexSnapshot, manifest: Manifest) -> list[ServedTier]:
     """The tiers of a generation, each with the effort that it is searched with."""
-    return [ServedTier(Tier.HOT.value, manifest.tier(Tier.HOT.value).effort, snapshot.hot)]
+    return [
+        ServedTier(tier.value, manifest.tier(tier.value).effort, one)
+        for tier, one in snapshot.tiers.items()
+        if one.live_count and not one.refused
+    ]
 
 
 def raise_effort(db: Database, manifest: Manifest, tier: str, effort: float, seen: Window) -> bool:

@@ -33,7 +33,7 @@ class RouteReport:
     """How one route fared.
 
     Attributes:
-        state: `ok`, `failed` or `late`.
+        state: `ok`, `partial` (a part of its index is damaged and left out), `failed` or `late`.
         error: set unless the state is `ok`.
         empty_streak: questions in a row for which the route found nothing and another one something.
     """
@@ -145,6 +145,17 @@ def _collect(
 def _failure(route: Route, state: str, error: str, seconds: float) -> RouteReport:
     ROUTE_FAILURES.labels(route.value, state).inc()
     return RouteReport(state, 0, seconds * 1000, error)
+
+
+def without_parts(recalled: Recalled, route: Route, refused: Mapping[str, str]) -> Recalled:
+    """What was recalled, with the parts of a route's index that were left out told in its report."""
+    report = recalled.reports.get(route)
+    if not refused or report is None or report.state != "ok":
+        return recalled
+    ROUTE_FAILURES.labels(route.value, "partial").inc()
+    error = "; ".join(f"the {part} tier is refused ({why})" for part, why in refused.items())
+    told = replace(report, state="partial", error=error)
+    return Recalled(recalled.hits, {**recalled.reports, route: told})
 
 
 def ranked_hits(route: Route, scored: Sequence[tuple[int, float]]) -> list[Hit]:

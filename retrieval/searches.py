@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -32,6 +32,11 @@ class DenseIndex(Protocol):
         self, vector: Floats, k: int, scope: Scope, *, passage_ids: Sequence[int] | None = None
     ) -> list[tuple[int, float]]:
         """The best `k` (passage id, cosine) of the scope, best first."""
+        ...
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Tiers that serve nothing, with the reason."""
         ...
 
 
@@ -72,7 +77,12 @@ class Snapshot(Protocol):
         ...
 
     @property
-    def hot(self) -> DenseIndex:
+    def model(self) -> str:
+        """The encoder of its vectors; empty while nothing was indexed."""
+        ...
+
+    @property
+    def dense(self) -> DenseIndex:
         """The vectors."""
         ...
 
@@ -152,7 +162,7 @@ class Searches:
         """Passages by cosine."""
         passages = self.pushdown.limits().passage_ids
         vector = self.question.get().vector
-        found = self._widened(lambda n: self.index.hot.search(vector, n, self.scope, passage_ids=passages))
+        found = self._widened(lambda n: self.index.dense.search(vector, n, self.scope, passage_ids=passages))
         return ranked_hits(Route.DENSE, found)
 
     def lexical(self) -> Sequence[Hit]:

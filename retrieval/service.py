@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from retrieval.builds import (
-    Build,
-    TierStatus,
-    cancel_build,
-    get_build,
-    list_builds,
-    request_rebuild,
-    request_rollback,
-    tier_status,
-)
+from retrieval.build_control import cancel_build, pause_build, resume_build
+from retrieval.builds import Build, get_build, list_builds, request_rebuild, request_rollback
 from retrieval.moves import MoveEvent, list_moves
 from retrieval.placement_repository import PolicyInForce
 from retrieval.placement_service import Placing, place
@@ -19,6 +11,7 @@ from retrieval.placement_service import get_policy as get_placement_policy
 from retrieval.placement_service import put_policy as put_placement_policy
 from retrieval.queries import SearchHit, SearchResult, get_search_result, submit_query
 from retrieval.recall_store import RecallReport, recall_report
+from retrieval.tier_status import TierStatus, tier_status
 
 __all__ = [
     "Build",
@@ -35,11 +28,13 @@ __all__ = [
     "get_search_result",
     "list_builds",
     "list_moves",
+    "pause_build",
     "place",
     "put_placement_policy",
     "recall_report",
     "request_rebuild",
     "request_rollback",
+    "resume_build",
     "submit_query",
     "tier_status",
 ]

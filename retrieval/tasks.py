@@ -1,4 +1,4 @@
-"""Celery tasks of the index: index, unindex, rebuild. The rerank task stands in `rerank_task.py`.
+"""Celery tasks of the index writer: index, unindex, place. Builds stand in `build_task.py`.
 
 The index worker is the only regular writer; the maintenance worker takes the same lease for the swap of a
 build. Heavy libraries are imported inside the functions.
@@ -7,24 +7,22 @@ build. Heavy libraries are imported inside the functions.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from celery import signals
 from celery.exceptions import WorkerShutdown
 
 from core.errors import ConfigError, LeaseLost, TransientError
 from core.jobs import JobRun, add_job, run_job, waiting_jobs
-from core.settings import get_settings
-from core.types import BuildStatus, JobStatus, Tier
 from core.worker import Task, get_app, next_stage, worker_name
-from retrieval import builds, rerank_task, tier_repository
+from retrieval import build_task, rerank_task
 from retrieval import index_repository as repository
+from retrieval.served import check_encoder, served_space
 
 if TYPE_CHECKING:
     from core.db import Database
-    from retrieval.writer import IndexWriter, VectorSpace
 
-__all__ = ["index", "rebuild", "rerank_task", "unindex"]
+__all__ = ["build_task", "index", "place", "rerank_task", "unindex"]
 
 log = logging.getLogger(__name__)
 _DELETES_A_ROUND = 8
@@ -47,10 +45,10 @@ def unindex(job_id: str) -> None:
     run_job(job_id, unindex_document)
 
 
-@get_app().task(name=Task.REBUILD.value)
-def rebuild(job_id: str) -> None:
-    """Build the next generation of a tier, or go back to the one before."""
-    run_job(job_id, run_build)
+@get_app().task(name=Task.PLACE.value)
+def place(job_id: str) -> None:
+    """Move documents to the tiers they are wanted in."""
+    run_job(job_id, move_documents)
 
 
 @signals.worker_init.connect
@@ -72,29 +70,12 @@ def _start(**_: object) -> None:
         raise WorkerShutdown(1) from error
 
 
-def check_encoder(db: Database) -> None:
-    """Compare the encoder with what the hot tier holds.
-
-    Raises:
-        ConfigError: another model or width; the detail names both.
-    """
-    from retrieval.manifest import Manifest
-    from retrieval.writer import check_space
-
-    with db.read() as session:
-        state = tier_repository.tier_state(session, Tier.HOT.value)
-    if state.dimension:
-        check_space(Manifest(model=state.model, dimension=state.dimension), _own_space())
-
-
 def _warm_up(db: Database) -> None:
-    from ingest.encode import encode_passages
     from retrieval.writer import index_writer
 
-    encode_passages(["warm up"])
     try:
-        with index_writer(db, _own_space()) as writer:
-            _catch_up(writer)
+        with index_writer(db, served_space(db)) as writer:
+            writer.catch_up()
     except (TransientError, LeaseLost) as error:  # the first job will do it
         log.warning("catch_up_failed", extra={"detail": error.detail})
 
@@ -115,9 +96,8 @@ def index_jobs(db: Database, job_id: str) -> None:
 
     IndexJobs(
         db,
-        _own_space(),
-        encode_passages,
-        _catch_up,
+        lambda: served_space(db),
+        lambda model, texts: encode_passages(texts, model=model),
         stopping=lambda: (
             state.should_stop not in (None, False) or state.should_terminate not in (None, False)
         ),
@@ -132,13 +112,13 @@ def unindex_document(run: JobRun) -> None:
     """Tombstone every passage the document ever had in the index, then add the purge."""
     from retrieval.writer import index_writer
 
-    with index_writer(run.db, _space(run.db)) as writer:
+    with index_writer(run.db, served_space(run.db)) as writer:
         with run.db.write() as session:
             ids = repository.document_passages(session, run.subject_id)
             ids |= repository.logged_ids(session, run.subject_id)
             if ids:
                 writer.append(session, "delete", run.subject_id, run.subject_version, sorted(ids))
-        _catch_up(writer)
+        writer.catch_up()
     following = next_stage(run.task)
     with run.finish() as session:
         if following is not None:
@@ -154,89 +134,16 @@ def unindex_document(run: JobRun) -> None:
             )
 
 
-# -- rebuild -----------------------------------------------------------------------------------
+# -- place -------------------------------------------------------------------------------------
 
 
-def run_build(run: JobRun) -> None:
-    """Do one build; its outcome and the job's end commit together."""
-    from retrieval.rebuild import BuildCancelled
-
-    with run.db.write() as session:
-        build = builds.start_build(session, run.subject_id)
-    if build is None:
-        return
-    stats: dict[str, Any] = {}
-    try:
-        if build.mode == builds.ROLLBACK:
-            status, generation = BuildStatus.ROLLED_BACK, _roll_back(run)
-        else:
-            status, generation = BuildStatus.PUBLISHED, _rebuild(run, stats)
-    except BuildCancelled:
-        with run.finish(JobStatus.CANCELLED) as session:
-            builds.end_build(session, build.id, BuildStatus.CANCELLED, to_generation=None, stats=stats)
-        return
-    with run.finish() as session:
-        builds.end_build(session, build.id, status, to_generation=generation, stats=stats)
-
-
-def _rebuild(run: JobRun, stats: dict[str, Any]) -> int:
-    from ingest.encode import encode_passages
-    from retrieval.manifest import IndexFolder
-    from retrieval.rebuild import Builder
-    from retrieval.rebuild import rebuild as build_and_swap
-
-    builder = Builder(
-        run.db,
-        IndexFolder(get_settings().index_dir),
-        _space(run.db),
-        run.subject_id,
-        encode_passages,
-        run.progress,
-        lambda: run.cancelled,
-        stats,
-    )
-    return build_and_swap(builder).generation
-
-
-def _roll_back(run: JobRun) -> int:
-    from retrieval.rebuild import roll_back
+def move_documents(run: JobRun) -> None:
+    """Move a batch of documents to the tiers they are wanted in; the rest is another job's."""
+    from retrieval import placing, placing_job
     from retrieval.writer import index_writer
 
-    with index_writer(run.db, _space(run.db)) as writer:
-        return roll_back(writer).generation
-
-
-# -- shared ------------------------------------------------------------------------------------
-
-
-def _catch_up(writer: IndexWriter) -> None:
-    """Publish what the log holds; damaged files are rebuilt on the spot, which includes the log."""
-    from ingest.encode import encode_passages
-    from retrieval.files import DamagedIndex
-    from retrieval.rebuild import repair
-
-    try:
-        writer.catch_up()
-    except DamagedIndex as error:
-        log.error("index_damaged", extra={"detail": error.detail})
-        repair(writer, encode_passages)
-        writer.catch_up()
-
-
-def _own_space() -> VectorSpace:
-    from ingest.encode import encoder_name, get_encoder
-    from retrieval.writer import VectorSpace
-
-    return VectorSpace(encoder_name(), get_encoder().dimension)
-
-
-def _space(db: Database) -> VectorSpace:
-    """The configured encoder and its width, without loading it when the tier knows the width."""
-    from retrieval.writer import VectorSpace
-
-    model = get_settings().packs.encoder
-    with db.read() as session:
-        state = tier_repository.tier_state(session, Tier.HOT.value)
-    if state.model == model and state.dimension:
-        return VectorSpace(model, state.dimension)
-    return _own_space()
+    with index_writer(run.db, served_space(run.db)) as writer:
+        more = placing_job.move_wanted(writer)
+    with run.finish() as session:
+        if more:
+            placing.ring(session)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from core.db import utcnow
 from core.models import TierRow
+from core.types import Tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +47,37 @@ def set_tier_state(session: Session, tier: str, state: TierState) -> None:
     row.published_at = utcnow()
 
 
+def set_published(
+    session: Session, state: TierState, *, refused: Mapping[str, str], mended: Sequence[str] = ()
+) -> None:
+    """Store a published generation; it is one for all parts of the index.
+
+    The hot tier's row speaks for the whole index. The rows of the other parts say why one is refused, and
+    how it is searched.
+
+    Args:
+        session: a write session.
+        state: what is published.
+        refused: parts that hold less than they should, with the reason.
+        mended: parts that are whole again. A reader's refusal of any other part stays.
+    """
+    before = tier_state(session, Tier.HOT.value)
+    set_tier_state(session, Tier.HOT.value, replace(state, refused=before.refused))
+    for part in (*mended, *refused):
+        set_refused(session, part, refused.get(part))
+    session.execute(
+        update(TierRow)
+        .where(TierRow.tier != Tier.HOT.value)
+        .values(generation=state.generation, published_at=utcnow())
+    )
+
+
 def set_refused(session: Session, tier: str, reason: str | None) -> None:
     """Note that a reader found the tier damaged, or that it is whole again."""
     row = session.get(TierRow, tier)
     if row is None:
+        if reason is None:
+            return
         row = TierRow(tier=tier)
         session.add(row)
     row.refused = reason

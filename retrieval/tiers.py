@@ -5,7 +5,7 @@ loads what is new of it and swaps the snapshot; searches go on in the old one an
 
     reader = get_reader()
     index = reader.snapshot()            # one snapshot per query: both routes see the same generation
-    index.hot.search(vector, k, scope)   # [(passage id, cosine)], best first
+    index.dense.search(vector, k, scope)   # [(passage id, cosine)], best first, over all tiers
     index.lexical.search(question, k, scope)
 """
 
@@ -13,17 +13,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.metrics import INDEX_GENERATION, INDEX_VECTORS, TIER_REFUSED
 from core.settings import get_settings
 from core.types import Scope, Tier
+from retrieval.dense import DenseRoute
 from retrieval.files import DamagedIndex
 from retrieval.lexical import LexicalReader
 from retrieval.lexical_store import open_lexical
-from retrieval.manifest import LEXICAL, IndexFolder, Manifest
+from retrieval.manifest import LEXICAL, PARTS, IndexFolder, Manifest
 from retrieval.tier_snapshot import SegmentedSnapshot, load_tier
+from retrieval.tier_status import ALL
 
 log = logging.getLogger(__name__)
 
@@ -94,11 +96,31 @@ class LexicalRoute:
 
 @dataclass(frozen=True, slots=True)
 class IndexSnapshot:
-    """What one generation serves."""
+    """What one generation serves.
+
+    Attributes:
+        tiers: every tier, those that hold nothing included.
+        model: the encoder whose vectors these are; empty while nothing was indexed.
+    """
 
     generation: int
-    hot: SegmentedSnapshot
+    tiers: Mapping[Tier, SegmentedSnapshot]
     lexical: LexicalRoute
+    model: str = ""
+
+    @property
+    def dense(self) -> DenseRoute:
+        """All tiers together."""
+        return DenseRoute(self.tiers)
+
+    @property
+    def hot(self) -> SegmentedSnapshot:
+        """The tier that takes every add."""
+        return self.tiers[Tier.HOT]
+
+
+def _empty(refused: str = "") -> dict[Tier, SegmentedSnapshot]:
+    return {tier: SegmentedSnapshot(tier, refused=refused) for tier in Tier}
 
 
 class IndexReader:
@@ -106,7 +128,8 @@ class IndexReader:
 
     Args:
         folder: the index.
-        on_damage: called as `on_damage(tier, reason)` once per generation whose files are refused.
+        on_damage: called as `on_damage(part, reason)` once per generation and part whose files are refused;
+            the part is `all` when the generation itself cannot be read.
         expected: whether the database says that something was published; a folder without a pointer is
             then a lost index, not an empty one.
     """
@@ -123,7 +146,8 @@ class IndexReader:
         self._expected = expected
         self._loading = threading.Lock()
         self._stamp: tuple[int, int] | str | None = "never looked"
-        self._snapshot = IndexSnapshot(0, SegmentedSnapshot(Tier.HOT), LexicalRoute())
+        self._snapshot = IndexSnapshot(0, _empty(), LexicalRoute())
+        self._lexical_place: object = None
 
     def snapshot(self, *, wait: bool = False) -> IndexSnapshot:
         """The newest generation, loaded if this process has not seen it yet.
@@ -146,37 +170,60 @@ class IndexReader:
 
     def _load(self) -> IndexSnapshot:
         for attempt in range(_ATTEMPTS):
+            last = attempt + 1 == _ATTEMPTS
             try:
                 generation = self._folder.current_generation()
                 if generation is None:
-                    return self._empty()
+                    return self._load_nothing()
                 manifest = self._folder.read_manifest(generation)
-                hot = self._load_hot(manifest)
             except DamagedIndex as error:
-                if attempt + 1 < _ATTEMPTS and self._moved_on(attempt):
+                if not last and self._moved_on(attempt):
                     continue
-                return self._refuse(error)
-            return self._serve(manifest, hot)
+                return self._refuse_all(error)
+            found = {tier: self._load_tier(manifest, tier) for tier in Tier}
+            damaged = any(isinstance(one, DamagedIndex) for one in found.values())
+            if not damaged or last or not self._moved_on(attempt):
+                return self._serve(manifest, found)
         raise AssertionError("the loop returns")
 
     def _moved_on(self, attempt: int) -> bool:
         """Whether another generation is in service than the one that failed to load."""
         return attempt == 0 or self._folder.current_stamp() != self._stamp
 
-    def _load_hot(self, manifest: Manifest) -> SegmentedSnapshot:
-        hot = Tier.HOT.value
-        return load_tier(
-            self._folder.tier(hot), Tier.HOT, manifest.tier(hot),
-            dimension=manifest.dimension, previous=self._snapshot.hot,
-        )  # fmt: skip
+    def _load_tier(self, manifest: Manifest, tier: Tier) -> SegmentedSnapshot | DamagedIndex:
+        ref = manifest.tier(tier.value)
+        if not ref.segments:
+            return SegmentedSnapshot(tier, manifest.dimension)
+        try:
+            return load_tier(
+                self._folder.tier(tier.value), tier, ref,
+                dimension=manifest.dimension, previous=self._snapshot.tiers[tier],
+            )  # fmt: skip
+        except DamagedIndex as error:
+            return error
 
-    def _serve(self, manifest: Manifest, hot: SegmentedSnapshot) -> IndexSnapshot:
-        INDEX_GENERATION.labels(Tier.HOT.value).set(manifest.generation)
-        INDEX_VECTORS.labels(Tier.HOT.value).set(hot.live_count)
-        TIER_REFUSED.labels(Tier.HOT.value).set(0)
-        return IndexSnapshot(manifest.generation, hot, self._lexical(manifest))
+    def _serve(
+        self, manifest: Manifest, found: Mapping[Tier, SegmentedSnapshot | DamagedIndex]
+    ) -> IndexSnapshot:
+        tiers: dict[Tier, SegmentedSnapshot] = {}
+        for tier, one in found.items():
+            why = one.detail if isinstance(one, DamagedIndex) else ""
+            if why:
+                self._report(tier.value, why)
+            why = why or manifest.refused.get(tier.value, "")  # the writer has told of it already
+            snapshot = one if isinstance(one, SegmentedSnapshot) and not why else None
+            tiers[tier] = snapshot or SegmentedSnapshot(tier, refused=why)
+            INDEX_GENERATION.labels(tier.value).set(manifest.generation)
+            INDEX_VECTORS.labels(tier.value).set(tiers[tier].live_count)
+            TIER_REFUSED.labels(tier.value).set(1 if why else 0)
+        return IndexSnapshot(manifest.generation, tiers, self._lexical(manifest), manifest.model)
 
     def _lexical(self, manifest: Manifest) -> LexicalRoute:
+        if why := manifest.refused.get(LEXICAL):
+            TIER_REFUSED.labels(LEXICAL).set(1)
+            return LexicalRoute(refused=why)
+        if not manifest.lexical:
+            return LexicalRoute()
         place = self._folder.lexical / manifest.lexical
         previous = self._snapshot.lexical
         if previous.reader is not None and self._lexical_place == place:
@@ -190,19 +237,21 @@ class IndexReader:
         self._lexical_place = place
         return route
 
-    _lexical_place: object = None
-
-    def _empty(self) -> IndexSnapshot:
+    def _load_nothing(self) -> IndexSnapshot:
         if self._expected is not None and self._expected():
-            return self._refuse(DamagedIndex("The index folder has no generation, the database has one."))
-        return IndexSnapshot(0, SegmentedSnapshot(Tier.HOT), LexicalRoute())
+            return self._refuse_all(DamagedIndex("The index folder has no generation, the database has one."))
+        return IndexSnapshot(0, _empty(), LexicalRoute())
 
-    def _refuse(self, error: DamagedIndex) -> IndexSnapshot:
-        self._report(Tier.HOT.value, error.detail)
-        return IndexSnapshot(0, SegmentedSnapshot(Tier.HOT, refused=error.detail), self._snapshot.lexical)
+    def _refuse_all(self, error: DamagedIndex) -> IndexSnapshot:
+        """The generation cannot be read; the words of the one before are better than nothing."""
+        for part in PARTS:
+            TIER_REFUSED.labels(part).set(1)
+        self._report(ALL, error.detail)
+        return IndexSnapshot(0, _empty(error.detail), self._snapshot.lexical, self._snapshot.model)
 
     def _report(self, tier: str, reason: str) -> None:
-        TIER_REFUSED.labels(tier).set(1)
+        if tier in PARTS:
+            TIER_REFUSED.labels(tier).set(1)
         log.error("tier_refused", extra={"tier": tier, "reason": reason})
         if self._on_damage is not None:
             self._on_damage(tier, reason)

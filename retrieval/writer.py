@@ -18,7 +18,7 @@ import shutil
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from sqlalchemy.orm import Session
@@ -30,26 +30,21 @@ from core.settings import get_settings
 from core.types import Tier
 from retrieval import index_repository as repository
 from retrieval import tier_repository
+from retrieval.builds import report_damage
 from retrieval.files import DamagedIndex
 from retrieval.index_files import apply_entries
 from retrieval.index_repository import LogEntry
 from retrieval.lease import WriterLease, writer_lease
-from retrieval.manifest import IndexFolder, Manifest
+from retrieval.manifest import PARTS, IndexFolder, Manifest
+from retrieval.served import VectorSpace as VectorSpace
 from retrieval.tier_repository import TierState
+from retrieval.tier_status import ALL
 from retrieval.tier_writer import Layout, forget_segments, verify_tier
 
 log = logging.getLogger(__name__)
 _TAIL = 5000  # log entries per publish, and
 _TAIL_PASSAGES = 20_000  # their passages: about 40 MB of rows in memory
 _TRIM_EVERY = 100  # publishes between two looks at log entries that nobody needs
-
-
-@dataclass(frozen=True, slots=True)
-class VectorSpace:
-    """Which vectors the index holds: the encoder's id and width."""
-
-    model: str
-    dimension: int
 
 
 class IndexWriter:
@@ -69,13 +64,24 @@ class IndexWriter:
     ) -> None:
         """Add one entry to the log in the caller's transaction, which ends if the lease is lost."""
         self.lease.check(session)
-        repository.append_log(session, op, document_id, version, passage_ids)
+        tier = repository.indexed_tier(session, document_id, version) if op == "add" else Tier.HOT.value
+        repository.append_log(session, op, document_id, version, passage_ids, tier)
+
+    def move(
+        self, session: Session, document_id: str, version: int, passage_ids: Sequence[int], tier: Tier
+    ) -> None:
+        """Add the entry that brings passages to another tier, in the caller's transaction; see `append`."""
+        self.lease.check(session)
+        repository.append_log(session, "place", document_id, version, passage_ids, tier.value)
 
     def catch_up(self) -> Manifest:
         """Make every committed log entry searchable. Does nothing when there is none.
 
+        A part whose files turn out to be damaged begins anew with what comes from now on; the others go on,
+        and a rebuild of the part is opened.
+
         Raises:
-            DamagedIndex: the served files are damaged; rebuild.
+            ConfigError: the index holds another encoder's vectors.
             LeaseLost: another writer took over; nothing was published.
         """
         manifest = self.current()
@@ -89,40 +95,60 @@ class IndexWriter:
                 self.db, self.folder, manifest, entries, self.layout,
                 model=self.space.model, dimension=self.space.dimension,
             )  # fmt: skip
+            refused = changed.refused.items() - manifest.refused.items()
             manifest = self.publish(changed)
             INDEX_PUBLISH_SECONDS.observe(time.perf_counter() - start)
+            for part, reason in refused:
+                report_damage(self.db, part, reason)
 
     def current(self) -> Manifest:
         """The manifest in service, after repairing a pointer that a killed writer did not move.
 
+        When files and database disagree in a way that only a rebuild mends, an empty generation is published
+        that says so, and a rebuild of everything is opened; what comes from now on is served meanwhile.
+
         Raises:
-            DamagedIndex: files and database disagree in a way that only a rebuild mends.
             ConfigError: the index holds another encoder's vectors.
         """
         with self.db.read() as session:
             state = tier_repository.tier_state(session, Tier.HOT.value)
-        on_disk = self.folder.current_generation()
-        if state.generation == 0 and on_disk is None:
+        try:
+            manifest = self._stored(state)
+        except DamagedIndex as error:
+            log.error("index_damaged", extra={"detail": error.detail})
+            manifest = self.publish(
+                Manifest(
+                    applied_seq=state.applied_seq, model=state.model or self.space.model,
+                    dimension=state.dimension or self.space.dimension,
+                    refused=dict.fromkeys(PARTS, error.detail),
+                )
+            )  # fmt: skip
+            report_damage(self.db, ALL, error.detail)
+        check_space(manifest, self.space)
+        return manifest
+
+    def _stored(self, state: TierState) -> Manifest:
+        on_disk = self._pointer()
+        if state.generation == 0 and not on_disk:
             return Manifest()
-        if on_disk is not None and on_disk > state.generation:
+        if on_disk > state.generation:
             raise DamagedIndex(
                 f"Index files are at generation {on_disk}, the database at {state.generation}."
             )
         manifest = self.folder.read_manifest(state.generation)
-        if on_disk is None or on_disk < state.generation:
+        if on_disk < state.generation:
             self.folder.point_to(state.generation)
-        check_space(manifest, self.space)
         return manifest
 
     def publish(
-        self, changed: Manifest, *, previous: tuple[int, ...] | None = None, mended: bool = False
+        self, changed: Manifest, *, previous: tuple[int, ...] | None = None, mended: Sequence[str] = ()
     ) -> Manifest:
         """Number, store and serve a manifest whose files are complete.
 
         Args:
             changed: names the complete files.
             previous: generations to keep for rollback, newest first; None leaves them as they are.
-            mended: all files are new and verified, so a refusal ends.
+            mended: parts whose files are new and verified, so that a refusal ends.
 
         Raises:
             LeaseLost: another writer took over; the pointer did not move.
@@ -137,21 +163,14 @@ class IndexWriter:
         kept = (state.previous if previous is None else previous)[: self._keep - 1]
         with self.db.write() as session:
             self.lease.check(session)
-            tier_repository.set_tier_state(
-                session,
-                Tier.HOT.value,
-                TierState(
-                    manifest.generation,
-                    manifest.applied_seq,
-                    manifest.model,
-                    manifest.dimension,
-                    kept,
-                    None if mended else state.refused,
-                ),
+            published = TierState(
+                manifest.generation, manifest.applied_seq, manifest.model, manifest.dimension, kept
             )
+            tier_repository.set_published(session, published, refused=manifest.refused, mended=mended)
         self.folder.point_to(manifest.generation)
-        INDEX_GENERATION.labels(Tier.HOT.value).set(manifest.generation)
-        INDEX_VECTORS.labels(Tier.HOT.value).set(manifest.live_count)
+        for tier in Tier:
+            INDEX_GENERATION.labels(tier.value).set(manifest.generation)
+            INDEX_VECTORS.labels(tier.value).set(manifest.tier(tier.value).live_count)
         self._collect(manifest, kept)
         return manifest
 
@@ -205,9 +224,8 @@ def check_space(manifest: Manifest, space: VectorSpace) -> None:
     if not manifest.dimension or (manifest.model, manifest.dimension) == (space.model, space.dimension):
         return
     raise ConfigError(
-        f"the hot tier holds {manifest.dimension}-wide vectors of {manifest.model}, but the encoder "
-        f"{space.model} gives {space.dimension}; set GEO_PACKS__ENCODER={manifest.model} or rebuild: "
-        "geo tiers rebuild hot"
+        f"the index holds {manifest.dimension}-wide vectors of {manifest.model}, but the encoder "
+        f"{space.model} gives {space.dimension}; to change to it: geo tiers rebuild all --model {space.model}"
     )
 
 

@@ -15,8 +15,25 @@ from retrieval.service import Build
 class RebuildBody(Body):
     """How to rebuild; both modes leave the tombstones behind."""
 
-    mode: Literal["full", "compact"] = "full"
-    model: str | None = Field(default=None, max_length=120, description="encoder; must be the configured one")
+    mode: Literal["full", "compact"] = Field(
+        default="full", description="from the database, or from the files that are served"
+    )
+    model: str | None = Field(
+        default=None,
+        max_length=120,
+        description="another encoder, for all tiers together; its pack is installed",
+    )
+    accept_moved: bool = Field(
+        default=False, description="publish although many saved questions find something else first"
+    )
+
+
+class RollbackBody(Body):
+    """Where to go back to."""
+
+    generation: int | None = Field(
+        default=None, ge=1, description="one of those kept; unset: the newest of them"
+    )
 
 
 class BuildProgress(BaseModel):
@@ -34,7 +51,7 @@ class BuildError(BaseModel):
 
 
 class BuildOut(BaseModel):
-    """One rebuild or rollback of a tier."""
+    """One rebuild or rollback."""
 
     id: str
     tier: str
@@ -42,7 +59,9 @@ class BuildOut(BaseModel):
     status: str
     from_generation: int
     to_generation: int | None
+    model: str = Field(description="the encoder that it changes to; empty: the served one")
     progress: BuildProgress
+    eta_s: float | None = Field(description="until the swap, at the present rate")
     stats: Mapping[str, Any]
     error: BuildError | None
     created_by: str
@@ -63,6 +82,8 @@ class BuildOut(BaseModel):
             status=build.status,
             from_generation=build.from_generation,
             to_generation=build.to_generation,
+            model=build.model,
+            eta_s=build.eta_s,
             progress=BuildProgress(done=build.progress_done, total=build.progress_total),
             stats=build.stats,
             error=error,

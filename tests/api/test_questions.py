@@ -203,7 +203,7 @@ def test_damaged_tier_makes_it_unready(client: TestClient) -> None:
 def test_one_build_of_a_tier_is_open(client: TestClient) -> None:
     tiers = client.get("/v1/admin/tiers").json()["items"]
     assert [(t["tier"], t["status"]) for t in tiers] == [
-        ("hot", "empty"), ("warm", "not_configured"), ("cold", "not_configured"),
+        ("hot", "empty"), ("warm", "empty"), ("cold", "empty"), ("lexical", "empty"),
     ]  # fmt: skip
     assert client.post("/v1/admin/tiers/hot/rollback").status_code == 409
     assert client.post("/v1/admin/tiers/lukewarm/rebuild").status_code == 404

@@ -15,8 +15,9 @@ from core.models import (
     PassageVectorRow,
     TenantRow,
 )
-from core.types import Scope
+from core.types import Scope, Tier
 from retrieval import index_repository as repository
+from retrieval import placing, placing_job
 from retrieval.manifest import IndexFolder
 from retrieval.tiers import IndexReader
 from retrieval.writer import VectorSpace, index_writer
@@ -35,6 +36,7 @@ class Corpus:
     def __post_init__(self) -> None:
         self.vectors: dict[int, np.ndarray] = {}
         self.owner: dict[int, tuple[str, str]] = {}
+        self._documents: dict[int, str] = {}
         self.random = np.random.default_rng(7)
         self._number = 0
 
@@ -85,6 +87,7 @@ class Corpus:
         session.add(PassageVectorRow(passage_id=passage.id, model=SPACE.model, vector=vector.tobytes()))
         self.vectors[passage.id] = vector.astype(np.float32)
         self.owner[passage.id] = (tenant, collection)
+        self._documents[passage.id] = document
 
     def index(self, document: str) -> None:
         """What the index task does once the vectors are stored."""
@@ -115,6 +118,17 @@ class Corpus:
             writer.catch_up()
         for passage_id in ids:
             self.forget(passage_id)
+
+    def place(self, document: str, tier: str) -> None:
+        """What the placing task does."""
+        with self.db.write() as session:
+            placing.want(session, [document], Tier(tier))
+        with index_writer(self.db, SPACE, folder=self.folder) as writer:
+            while placing_job.move_wanted(writer):
+                pass
+
+    def document_of(self, passage_id: int) -> str:
+        return self._documents[passage_id]
 
     def forget(self, passage_id: int) -> None:
         self.vectors.pop(passage_id, None)

@@ -33,7 +33,7 @@ from retrieval.check import check_index
 from retrieval.index_jobs import IndexJobs
 from retrieval.manifest import IndexFolder
 from retrieval.tiers import IndexReader
-from retrieval.writer import IndexWriter, VectorSpace
+from retrieval.writer import VectorSpace
 
 ROOT = Path(__file__).parents[2]
 SPACE = VectorSpace("test/encoder", 16)
@@ -52,12 +52,8 @@ def vectors_of(texts) -> np.ndarray:
     return np.stack(rows)
 
 
-def catch_up(writer: IndexWriter) -> None:
-    writer.catch_up()
-
-
 def jobs_on(db: Database, encode=vectors_of, **options) -> IndexJobs:
-    return IndexJobs(db, SPACE, encode, catch_up, **options)
+    return IndexJobs(db, lambda: SPACE, lambda _model, texts: encode(texts), **options)
 
 
 def put(db: Database, document: str, texts: list[str]) -> str:

@@ -27,8 +27,9 @@ from core.types import Role, Scope
 from core.worker import Task
 from ingest.encode import encode_query
 from retrieval import builds
+from retrieval.build_task import run_build
 from retrieval.manifest import IndexFolder
-from retrieval.tasks import index_jobs, run_build, unindex_document
+from retrieval.tasks import index_jobs, unindex_document
 from retrieval.tiers import IndexReader
 
 ALL = Scope("t1", None, "test")
@@ -169,7 +170,7 @@ def test_encoding_goes_on_where_an_earlier_attempt_stopped(
     put(db, "d1", [f"Gate number {n} opens at dawn." for n in range(6)])
     encode, seen = ingest.encode.encode_passages, []
 
-    def dies_in_the_second_batch(texts, progress=None):
+    def dies_in_the_second_batch(texts, progress=None, model=""):
         seen.append(len(texts))
         if len(seen) == 2:
             raise ConnectionError("gone")
@@ -191,7 +192,7 @@ def test_one_passage_without_a_vector_fails_alone(
 
     encode = ingest.encode.encode_passages
 
-    def spoils_the_first(texts, progress=None):
+    def spoils_the_first(texts, progress=None, model=""):
         vectors = encode(texts, progress)
         vectors[0] = np.nan
         return vectors
@@ -243,7 +244,7 @@ def test_passages_that_a_new_version_keeps_are_not_encoded_again(
         before = [v.vector for v in session.query(PassageVectorRow).order_by(PassageVectorRow.passage_id)]
     encode, seen = ingest.encode.encode_passages, []
 
-    def counted(given, progress=None):
+    def counted(given, progress=None, model=""):
         seen.extend(given)
         return encode(given, progress)
 
@@ -328,7 +329,7 @@ def test_builds_and_rollbacks_run_as_jobs(db: Database, reader: IndexReader) -> 
     assert generations == sorted(set(generations))
 
 
-def test_damaged_files_are_rebuilt_by_the_next_index_job(
+def test_an_index_job_that_meets_damaged_files_goes_on_and_has_them_rebuilt(
     db: Database, reader: IndexReader, settings: Settings
 ) -> None:
     put(db, "d1", LIGHTHOUSE)
@@ -340,6 +341,12 @@ def test_damaged_files_are_rebuilt_by_the_next_index_job(
     retrieval.tier_writer._headers.clear()  # as in a process that has just started
     put(db, "d2", ["Bread is baked with yeast."])
     assert index(db, "d2").status == "done"
+    assert reader.snapshot().dense.refused.keys() == {"hot"}
+    with db.read() as session:
+        build = session.query(BuildRow).one()
+        assert (build.tier, build.status) == ("hot", "queued")
+        job = session.query(JobRow).filter_by(subject_id=build.id).one().id
+    run_job(job, run_build, db=db)
     assert reader.snapshot().hot.live_count == 3
     assert len(found(reader, "blue lighthouse")[0]) == 3
 
@@ -356,7 +363,11 @@ def test_an_encoder_of_another_width_is_refused_at_start_with_both_numbers(
     tasks.check_encoder(db)  # an empty tier takes any encoder
     with db.write() as session:
         set_tier_state(session, "hot", TierState(1, 1, "someone/wide", 512))
-    with pytest.raises(ConfigError, match=r"512-wide vectors of someone/wide.*gives 384"):
+    with pytest.raises(ConfigError, match="geo models fetch someone/wide"):
+        tasks.check_encoder(db)
+    with db.write() as session:
+        set_tier_state(session, "hot", TierState(1, 1, "intfloat/multilingual-e5-small", 512))
+    with pytest.raises(ConfigError, match=r"512-wide vectors of intfloat/multilingual-e5-small.*gives 384"):
         tasks.check_encoder(db)
     monkeypatch.setenv("GEO_WORKER_NAME", "index")
     with pytest.raises(WorkerShutdown):

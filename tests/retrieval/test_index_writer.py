@@ -8,13 +8,14 @@ import pytest
 
 from core.db import Database
 from core.errors import ConfigError, LeaseLost, TransientError
-from core.models import DocumentRow, LeaseRow
+from core.models import BuildRow, DocumentRow, LeaseRow
 from core.settings import Settings
 from core.types import Scope
 from retrieval import index_repository as repository
 from retrieval.files import DamagedIndex
 from retrieval.lease import writer_lease
 from retrieval.manifest import IndexFolder, Manifest
+from retrieval.tier_status import tier_status
 from retrieval.writer import VectorSpace, check_space, index_writer, verify_segments
 from tests.retrieval.indexing import SPACE, Corpus
 
@@ -264,6 +265,12 @@ def test_a_missing_lexical_index_is_refused_alone(corpus: Corpus) -> None:
     assert len(index.hot.search(corpus.query(), 3, ALL)) == 3
     with pytest.raises(DamagedIndex):
         index.lexical.search("lantern", 3, ALL)
-    document = corpus.document(1)
-    with pytest.raises(DamagedIndex):
-        corpus.index(document)
+    corpus.index(corpus.document(1))  # the vectors go on
+    index = corpus.reader().snapshot()
+    assert len(index.hot.search(corpus.query(), 9, ALL)) == 4
+    with corpus.db.read() as session:
+        tiers = {t.tier: t for t in tier_status(session)}
+        assert tiers["hot"].refused is None
+        assert "missing" in (tiers["lexical"].refused or "")
+        build = session.query(BuildRow).one()
+        assert (build.tier, build.open_key) == ("lexical", "lexical")

@@ -24,7 +24,7 @@ LEASE_S = 2.0
 BATCHES = 200
 
 
-def slow(texts: list[str], progress: object = None) -> np.ndarray:
+def slow(texts: list[str], progress: object = None, model: str = "") -> np.ndarray:
     """Two batches take longer than a lease; all together take many leases."""
     slow.calls += 1
     time.sleep(1.6 * LEASE_S if slow.calls in (50, 120) else 0.015)
@@ -47,7 +47,7 @@ def test_two_hundred_slow_batches_outlive_many_leases_and_hold_nobody_up(
     monkeypatch.setattr(index_jobs, "_SLICE_MIN", 2)
     monkeypatch.setattr(index_jobs, "_SLICE_MAX", 2)
     monkeypatch.setattr(ingest.encode, "encode_passages", slow)
-    monkeypatch.setattr(tasks, "_own_space", lambda: VectorSpace("test/slow", 8))
+    monkeypatch.setattr(tasks, "served_space", lambda _db: VectorSpace("test/slow", 8))
     slow.calls = 0
     put(db, "first", [f"Gate {n} opens." for n in range(2 * BATCHES)])
     first = waiting(db, "first")

@@ -1,0 +1,193 @@
+"""What a build must show before it is served: whole files, recall, and answers that stay where they were.
+
+Nothing here changes what is served. Each snapshot is loaded, asked and let go before the next one, so a build
+never holds more than one copy of the vectors in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from core.db import Database
+from core.errors import PermanentError
+from core.settings import get_settings
+from core.types import Scope, Tier
+from retrieval import build_repository
+from retrieval.build_repository import SavedQuestion
+from retrieval.filters import Filters
+from retrieval.lexical_store import open_lexical
+from retrieval.manifest import LEXICAL, IndexFolder, Manifest
+from retrieval.query_repository import live_languages
+from retrieval.tier_snapshot import load_tier
+from retrieval.vector_tier import TierRef, TierSnapshot, Vector
+
+QUESTIONS = 100  # the newest ones; a thousand searches of a million vectors would hold a build for minutes
+_SAMPLED = 64  # stored vectors that stand in where there are fewer questions than that
+_K = 10
+_HEAD = 3  # an answer has moved when the passage that came first is below this now
+_ENOUGH = 10  # fewer questions say nothing about a share
+_LISTED = 50  # moved answers that the build names
+Encode = Callable[[Sequence[str]], Vector]
+Asked = tuple[Vector, Scope]
+
+
+class BuildRejected(PermanentError):
+    """The new generation failed its checks; what is served stays as it was."""
+
+    code = "build_rejected"
+    title = "The build failed its checks"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The checks of one build.
+
+    Args:
+        db: where questions are read from.
+        parts: what was built.
+        accept_moved: whether answers may move.
+        stats: what was measured goes here.
+        encode: questions → vectors of the encoder of the manifest asked; None: only kept vectors are used.
+    """
+
+    db: Database
+    parts: Sequence[str]
+    accept_moved: bool
+    stats: dict[str, Any]
+
+    def questions(self, model: str, encode: Encode | None) -> list[SavedQuestion]:
+        """The newest questions with a vector of this encoder."""
+        with self.db.read() as session:
+            found = build_repository.saved_questions(session, model, QUESTIONS)
+        missing = [q for q in found if q.vector is None]
+        if encode is None or not missing:
+            return [q for q in found if q.vector is not None]
+        vectors = dict(zip((q.query_id for q in missing), encode([q.text for q in missing]), strict=True))
+        return [q if q.vector is not None else replace(q, vector=vectors[q.query_id]) for q in found]
+
+    def recall(self, folder: IndexFolder, manifest: Manifest, questions: Sequence[SavedQuestion]) -> Manifest:
+        """Measure recall@10 of every tier that was built against exact search; raise its effort if need be.
+
+        Returns:
+            The manifest with the effort that reaches the floor.
+
+        Raises:
+            BuildRejected: the floor is out of reach.
+        """
+        asked: list[Asked] = [(q.vector, q.scope) for q in questions if q.vector is not None]
+        for part in self._tiers():
+            ref = manifest.tier(part)
+            snapshot = load_tier(folder.tier(part), Tier(part), ref, dimension=manifest.dimension)
+            manifest = manifest.with_tier(part, self._reach_floor(part, ref, snapshot, asked))
+        return manifest
+
+    def _reach_floor(
+        self, part: str, ref: TierRef, snapshot: TierSnapshot, asked: Sequence[Asked]
+    ) -> TierRef:
+        if not ref.live_count:
+            return ref
+        settings = get_settings()
+        used = [*asked, *_sampled(snapshot, _SAMPLED - len(asked))]
+        exact = [{i for i, _ in snapshot.search_exact(vector, _K, scope)} for vector, scope in used]
+        effort = ref.effort
+        while True:
+            recall = _recall(snapshot, used, exact, effort)
+            self.stats.setdefault("recall", {})[part] = round(recall, 4)
+            if recall >= settings.retrieval.recall_floor:
+                return replace(ref, effort=effort)
+            if 2 * effort > settings.recall.max_effort:
+                raise BuildRejected(
+                    f"recall@{_K} of the {part} tier is {recall:.3f} on {len(used)} questions, "
+                    f"the floor is {settings.retrieval.recall_floor}; nothing was changed."
+                )
+            effort *= 2
+
+    def answers(
+        self, folder: IndexFolder, manifest: Manifest, questions: Sequence[SavedQuestion]
+    ) -> dict[str, list[int]]:
+        """What each question finds first in the parts that were built, by query id."""
+        found = {q.query_id: [] for q in questions}
+        dense: dict[str, list[tuple[int, float]]] = {q.query_id: [] for q in questions}
+        for part in self._tiers():
+            snapshot = load_tier(
+                folder.tier(part), Tier(part), manifest.tier(part), dimension=manifest.dimension
+            )
+            for q in questions:
+                if q.vector is not None:
+                    dense[q.query_id].extend(snapshot.search(q.vector, _K, q.scope))
+        for q in questions:
+            best = sorted(dense[q.query_id], key=lambda hit: (-hit[1], hit[0]))
+            found[q.query_id] = [passage_id for passage_id, _ in best[:_K]]
+        if self.parts == (LEXICAL,) and manifest.lexical:
+            reader = open_lexical(folder.lexical, manifest.lexical)
+            for q in questions:
+                hits = reader.search(
+                    q.text, _K, tenant_id=q.scope.tenant_id, collection_ids=q.scope.collection_ids
+                )
+                found[q.query_id] = [passage_id for passage_id, _ in hits]
+        return found
+
+    def compare(
+        self,
+        questions: Sequence[SavedQuestion],
+        before: Mapping[str, Sequence[int]],
+        after: Mapping[str, Sequence[int]],
+    ) -> None:
+        """List the answers that moved.
+
+        Raises:
+            BuildRejected: more than `retrieval.moved_share`, and nobody said that they may.
+        """
+        moved: list[dict[str, Any]] = []
+        compared = 0
+        for q in questions:
+            old = self._still_live(q, before.get(q.query_id, ()))
+            if not old:
+                continue
+            compared += 1
+            new = list(after.get(q.query_id, ()))
+            if old[0] not in new[:_HEAD]:
+                moved.append({"query_id": q.query_id, "before": old[0], "after": new[0] if new else None})
+        share = len(moved) / compared if compared else 0.0
+        limit = get_settings().retrieval.moved_share
+        self.stats.update(compared=compared, moved=len(moved), moved_answers=moved[:_LISTED])
+        if compared >= _ENOUGH and share > limit and not self.accept_moved:
+            raise BuildRejected(
+                f"{len(moved)} of {compared} saved questions find something else first; at most "
+                f"{limit:.0%} may. Look at the build's moved_answers; to publish all the same, ask again "
+                "with accept_moved."
+            )
+
+    def _still_live(self, question: SavedQuestion, ids: Sequence[int]) -> list[int]:
+        """Those that a query could show now: what was deleted meanwhile did not move."""
+        with self.db.read() as session:
+            live = live_languages(session, question.scope, list(ids), Filters())
+        return [i for i in ids if i in live]
+
+    def _tiers(self) -> list[str]:
+        return [part for part in self.parts if part != LEXICAL]
+
+
+def _sampled(snapshot: TierSnapshot, count: int) -> list[Asked]:
+    if count <= 0:
+        return []
+    rows = snapshot.sample(count, seed=0)
+    return [
+        (np.frombuffer(row.vector, "<f2").astype(np.float32), Scope(row.tenant_id, None, "build"))
+        for row in rows
+    ]
+
+
+def _recall(
+    snapshot: TierSnapshot, asked: Sequence[Asked], exact: Sequence[set[int]], effort: float
+) -> float:
+    shares = [
+        len({i for i, _ in snapshot.search(vector, _K, scope, effort=effort)} & expected) / len(expected)
+        for (vector, scope), expected in zip(asked, exact, strict=True)
+        if expected
+    ]
+    return sum(shares) / len(shares) if shares else 1.0

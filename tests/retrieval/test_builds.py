@@ -1,0 +1,402 @@
+"""The doors to builds, and builds as jobs: pause, resume, cancel, kill, retry."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.db import Database
+from core.errors import Conflict, InvalidInput, NotFound
+from core.jobs import run_job
+from core.models import BuildRow, JobRow, QueryRow, QuestionVectorRow, TenantRow
+from core.settings import Settings, get_settings
+from core.types import BuildStatus, JobStatus, Role, Scope, Tier
+from retrieval import build_control, build_task, builds
+from retrieval.build_task import run_build
+from retrieval.manifest import PARTS, IndexFolder, Manifest
+from retrieval.placing_job import BATCH_PASSAGES
+from retrieval.tier_status import tier_status
+from tests.retrieval.indexing import DIMENSION, SPACE, Corpus
+
+OPERATOR = Scope("t1", None, "key_1", Role.OPERATOR)
+ALL = Scope("t1", None, "test")
+
+
+@pytest.fixture
+def corpus(sqlite_database: Database, settings: Settings) -> Corpus:
+    return Corpus(sqlite_database, IndexFolder(settings.index_dir))
+
+
+def opened(db: Database, tier: str = "hot", **options) -> builds.Build:
+    with db.write() as session:
+        return builds.request_rebuild(session, OPERATOR, tier=tier, **options)
+
+
+def work(db: Database, build_id: str) -> builds.Build:
+    """Run the newest job of a build, as a worker would."""
+    with db.read() as session:
+        job = builds.job_of(session, build_id)
+        assert job is not None
+    run_job(job.id, run_build, db=db)
+    return look(db, build_id)
+
+
+def look(db: Database, build_id: str) -> builds.Build:
+    with db.read() as session:
+        return builds.get_build(session, OPERATOR, build_id=build_id)
+
+
+def served(corpus: Corpus) -> Manifest:
+    return corpus.folder.read_manifest(corpus.folder.current_generation() or 0)
+
+
+# -- doors -------------------------------------------------------------------------------------
+
+
+def test_one_build_per_tier_is_open_and_all_concerns_each(database: Database) -> None:
+    first = opened(database, "hot")
+    with database.read() as session:
+        job = builds.job_of(session, first.id)
+        assert job is not None
+        assert job.queue == "rebuild"
+    for tier in ("hot", "all"):
+        with pytest.raises(Conflict) as error:
+            opened(database, tier)
+        assert error.value.ids == {"build_id": first.id}
+    other = opened(database, "cold")
+    with database.write() as session:
+        for build in (first, other):
+            build_control.end_build(session, build.id, BuildStatus.PUBLISHED, to_generation=1, stats={})
+    everything = opened(database, "all")
+    for tier in (*PARTS, "all"):
+        with pytest.raises(Conflict):
+            opened(database, tier)
+    with database.read() as session:
+        assert [t.open_build for t in tier_status(session)] == [everything.id] * 4
+        assert next(b.id for b in builds.list_builds(session, OPERATOR)) == everything.id
+
+
+def test_unknown_parts_modes_models_and_builds_are_named(database: Database) -> None:
+    with pytest.raises(NotFound):
+        opened(database, "tepid")
+    with pytest.raises(InvalidInput):
+        opened(database, "hot", mode="quick")
+    with pytest.raises(InvalidInput, match="in full"):
+        opened(database, "lexical", mode="compact")
+    with pytest.raises(InvalidInput, match="full rebuild of all"):
+        opened(database, "hot", model="another/encoder")
+    with pytest.raises(InvalidInput, match="geo models fetch another/encoder"):
+        opened(database, "all", model="another/encoder")
+    with database.write() as session:
+        with pytest.raises(NotFound):
+            builds.get_build(session, OPERATOR, build_id="bld_none")
+        with pytest.raises(Conflict, match="No earlier generation"):
+            builds.request_rollback(session, OPERATOR, tier="hot")
+        assert session.query(BuildRow).count() == 0
+
+
+def test_the_configured_encoder_is_no_change(database: Database) -> None:
+    assert opened(database, "hot", model=get_settings().packs.encoder).model == ""
+
+
+def test_a_build_that_has_not_begun_is_cancelled_at_once(database: Database) -> None:
+    build = opened(database)
+    with database.write() as session:
+        assert build_control.cancel_build(session, OPERATOR, build_id=build.id).status == "cancelled"
+    for door in (build_control.cancel_build, build_control.pause_build, build_control.resume_build):
+        with pytest.raises(Conflict, match="ended as cancelled"), database.write() as session:
+            door(session, OPERATOR, build_id=build.id)
+    with database.read() as session:
+        assert session.get_one(BuildRow, build.id).open_key is None
+        assert [job.status for job in session.query(JobRow)] == ["cancelled"]
+
+
+def test_a_build_that_has_not_begun_is_paused_and_resumed_by_a_new_job(database: Database) -> None:
+    build = opened(database)
+    for _ in range(2):
+        with database.write() as session:
+            assert build_control.pause_build(session, OPERATOR, build_id=build.id).status == "paused"
+    with pytest.raises(Conflict):
+        opened(database)
+    for _ in range(2):
+        with database.write() as session:
+            assert build_control.resume_build(session, OPERATOR, build_id=build.id).status == "queued"
+    with database.read() as session:
+        assert sorted(job.status for job in session.query(JobRow)) == ["cancelled", "waiting"]
+
+
+def test_tiers_tell_what_they_serve(corpus: Corpus) -> None:
+    with corpus.db.read() as session:
+        assert [(t.tier, t.status) for t in tier_status(session)] == [
+            ("hot", "empty"), ("warm", "empty"), ("cold", "empty"), ("lexical", "empty"),
+        ]  # fmt: skip
+    document = corpus.document(3)
+    corpus.index(document)
+    corpus.index(corpus.document(2))
+    corpus.place(document, "cold")
+    with corpus.db.read() as session:
+        hot, warm, cold, lexical = tier_status(session)
+    assert [t.status for t in (hot, warm, cold, lexical)] == ["ready", "empty", "ready", "ready"]
+    assert (hot.vectors, hot.dead, cold.vectors, hot.pending) == (2, 3, 3, 0)
+    assert (hot.generation, cold.generation) == (3, 3)
+    assert min(hot.bytes, cold.bytes, lexical.bytes) > 100
+    assert (hot.model, hot.dimension) == (SPACE.model, DIMENSION)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_reported_damage_opens_one_rebuild_of_that_part_which_mends_it(corpus: Corpus, part: str) -> None:
+    for tier in Tier:
+        document = corpus.document(2)
+        corpus.index(document)
+        corpus.place(document, tier.value)
+    for _ in range(2):
+        builds.report_damage(corpus.db, part, "a file is cut")
+    with corpus.db.read() as session:
+        states = {t.tier: t for t in tier_status(session)}
+        assert {t.tier for t in states.values() if t.status == "refused"} == {part}
+        build = states[part].open_build
+        assert build is not None
+    assert work(corpus.db, build).status == "published"
+    with corpus.db.read() as session:
+        assert {t.status for t in tier_status(session)} == {"ready"}
+
+
+# -- jobs --------------------------------------------------------------------------------------
+
+
+class Asks:
+    """Asks something of a build when it has done some passages, from inside its own steps."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int, what) -> None:
+        step = build_task._Steps.__call__
+
+        def asking(steps, state, done, total) -> None:
+            if done >= after and not self.done:
+                self.done = True
+                what(steps)
+            step(steps, state, done, total)
+
+        self.done = False
+        monkeypatch.setattr(build_task._Steps, "__call__", asking)
+
+
+@pytest.fixture
+def segments_of_32(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> Corpus:
+    """Ten segments' worth of passages in two tiers."""
+    monkeypatch.setenv("GEO_RETRIEVAL__PAGE_VECTORS", "16")
+    get_settings.cache_clear()
+    monkeypatch.setattr("retrieval.tier_writer._FULL_SEGMENT_PAGES", 2)
+    monkeypatch.setattr("retrieval.build_parts._SCAN", 8)
+    for n in range(8):
+        document = corpus.document(40)
+        corpus.index(document)
+        if n % 2:
+            corpus.place(document, "warm")
+    assert BATCH_PASSAGES > 40
+    return corpus
+
+
+def segment_names(corpus: Corpus, build_id: str) -> set[str]:
+    place = corpus.folder.building / build_id
+    return {p.name for tier in Tier for p in (place / tier / "segments").glob("seg_*")}
+
+
+def test_a_paused_build_goes_on_where_it_stopped(
+    segments_of_32: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = segments_of_32
+    build = opened(corpus.db, "all")
+
+    def pause(_steps) -> None:
+        with corpus.db.write() as session:
+            build_control.pause_build(session, OPERATOR, build_id=build.id)
+
+    Asks(monkeypatch, 250, pause)
+    before = served(corpus)
+    paused = work(corpus.db, build.id)
+    assert (paused.status, paused.finished_at) == ("paused", None)
+    assert paused.progress_done >= 200
+    assert paused.progress_total == 640
+    kept = segment_names(corpus, build.id)
+    assert len(kept) >= 6
+    corpus.index(corpus.document(3))
+    corpus.unindex("doc0001")
+    with corpus.db.write() as session:
+        build_control.resume_build(session, OPERATOR, build_id=build.id)
+    done = work(corpus.db, build.id)
+    assert done.status == "published"
+    published = served(corpus)
+    assert published.generation > before.generation
+    assert kept <= {s.name for tier in Tier for s in published.tier(tier).segments}
+    assert published.live_count == 8 * 40 + 3 - 40
+    query = corpus.query()
+    hits = corpus.reader().snapshot().dense.search(query, 9, ALL)
+    assert [i for i, _ in hits] == corpus.expected(query, 9, ALL)
+
+
+def test_a_cancelled_build_changes_nothing_and_leaves_nothing(
+    segments_of_32: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = segments_of_32
+    build = opened(corpus.db, "all")
+
+    def cancel(_steps) -> None:
+        with corpus.db.write() as session:
+            build_control.cancel_build(session, OPERATOR, build_id=build.id)
+
+    Asks(monkeypatch, 100, cancel)
+    before = served(corpus)
+    assert work(corpus.db, build.id).status == "cancelled"
+    assert served(corpus) == before
+    assert not list(corpus.folder.building.iterdir())
+    with corpus.db.read() as session:
+        job = builds.job_of(session, build.id)
+        assert job is not None
+        assert job.status == JobStatus.CANCELLED.value
+    opened(corpus.db, "all")
+
+
+def test_an_outage_during_a_build_keeps_what_is_finished(
+    segments_of_32: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = segments_of_32
+    build = opened(corpus.db, "hot")
+
+    def outage(_steps) -> None:
+        raise ConnectionError("the database is away")
+
+    Asks(monkeypatch, 100, outage)
+    assert work(corpus.db, build.id).status == "running"
+    kept = segment_names(corpus, build.id)
+    assert kept
+    assert work(corpus.db, build.id).status == "published"
+    assert kept <= {s.name for s in served(corpus).tier("hot").segments}
+
+
+def test_files_of_an_attempt_that_are_damaged_are_made_anew(
+    segments_of_32: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = segments_of_32
+    build = opened(corpus.db, "hot")
+
+    def outage(_steps) -> None:
+        raise ConnectionError("the machine went down")
+
+    Asks(monkeypatch, 100, outage)
+    work(corpus.db, build.id)
+    for page in (corpus.folder.building / build.id).rglob("page-*"):
+        page.write_bytes(page.read_bytes()[:-2])
+    assert work(corpus.db, build.id).status == "published"
+    query = corpus.query()
+    hits = corpus.reader().snapshot().dense.search(query, 9, ALL)
+    assert [i for i, _ in hits] == corpus.expected(query, 9, ALL)
+
+
+def test_a_failed_build_is_told_and_changes_nothing(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus.index(corpus.document(3))
+    before = served(corpus)
+    build = opened(corpus.db, "all", mode="compact")
+    for page in corpus.folder.root.rglob("page-*"):
+        page.write_bytes(page.read_bytes()[:-1])
+    failed = work(corpus.db, build.id)
+    assert (failed.status, failed.error_code) == ("failed", "build_rejected")
+    assert "Rebuild in full" in (failed.error_detail or "")
+    assert served(corpus) == before
+    assert not list(corpus.folder.building.iterdir())
+
+
+def test_a_rollback_is_a_build_too(corpus: Corpus) -> None:
+    corpus.index(corpus.document(3))
+    old = served(corpus).generation
+    assert work(corpus.db, opened(corpus.db, "all").id).status == "published"
+    corpus.index(corpus.document(2))
+    with pytest.raises(Conflict, match=f"can go to {old}"), corpus.db.write() as session:
+        builds.request_rollback(session, OPERATOR, tier="all", generation=99)
+    with corpus.db.write() as session:
+        build = builds.request_rollback(session, OPERATOR, tier="all")
+    assert work(corpus.db, build.id).status == "rolled_back"
+    assert corpus.reader().snapshot().dense.live_count == 5
+
+
+# -- gate --------------------------------------------------------------------------------------
+
+
+def ask(corpus: Corpus, count: int) -> None:
+    """Questions that were asked, with their vectors."""
+    with corpus.db.write() as session:
+        for n in range(count):
+            query = QueryRow(
+                id=f"qry_{n:03d}", tenant_id="t1", principal="k", collection_ids=["c1"],
+                question=f"lantern {n}?",
+            )  # fmt: skip
+            session.add(query)
+            session.flush()
+            from core.db import utcnow
+
+            query.finished_at = utcnow()
+            vector = corpus.query().astype("<f2").tobytes()
+            session.add(QuestionVectorRow(query_id=query.id, model=SPACE.model, vector=vector))
+
+
+def test_recall_and_saved_questions_are_in_the_outcome(corpus: Corpus) -> None:
+    for tier in Tier:
+        document = corpus.document(20)
+        corpus.index(document)
+        corpus.place(document, tier.value)
+    ask(corpus, 12)
+    done = work(corpus.db, opened(corpus.db, "all").id)
+    assert done.status == "published"
+    assert set(done.stats["recall"]) == {"hot", "warm", "cold"}
+    assert min(done.stats["recall"].values()) >= 0.95
+    assert (done.stats["compared"], done.stats["moved"]) == (12, 0)
+
+
+def test_a_tier_below_the_floor_is_not_published(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus.index(corpus.document(50))
+    before = served(corpus)
+
+    def misses(self, vector, k, scope, *, passage_ids=None, effort=None):
+        return self.search_exact(vector, k, scope, passage_ids=passage_ids)[k // 2 :]
+
+    monkeypatch.setattr(
+        "retrieval.tier_snapshot.SegmentedSnapshot.search_exact",
+        lambda self, vector, k, scope, *, passage_ids=None: [
+            (int(i), 1.0) for s in self.segments for i in s.ids
+        ][:k],
+    )
+    monkeypatch.setattr("retrieval.tier_snapshot.SegmentedSnapshot.search", misses)
+    failed = work(corpus.db, opened(corpus.db, "hot").id)
+    assert failed.error_code == "build_rejected"
+    assert "floor is 0.95" in (failed.error_detail or "")
+    assert served(corpus) == before
+
+
+def test_answers_that_move_are_listed_and_refused_unless_accepted(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.models import PassageVectorRow
+
+    corpus.index(corpus.document(60))
+    ask(corpus, 20)
+    with corpus.db.write() as session:  # what another encoder would do
+        rows = session.query(PassageVectorRow).order_by(PassageVectorRow.passage_id).all()
+        turned = [np.frombuffer(row.vector, "<f2")[::-1].tobytes() for row in rows]
+        for row, vector in zip(rows, turned, strict=True):
+            row.vector = vector
+    failed = work(corpus.db, opened(corpus.db, "hot").id)
+    assert failed.error_code == "build_rejected"
+    assert "accept_moved" in (failed.error_detail or "")
+    done = work(corpus.db, opened(corpus.db, "hot", accept_moved=True).id)
+    assert done.status == "published"
+    assert done.stats["moved"] >= 10
+    first = done.stats["moved_answers"][0]
+    assert first["before"] != first["after"]
+    assert first["query_id"].startswith("qry_")
+
+
+def test_a_build_needs_no_tenant_of_its_own(database: Database) -> None:
+    with database.write() as session:
+        session.add(TenantRow(id="t1", name="t1"))
+    builds.report_damage(database, "hot", "cut")
+    with database.read() as session:
+        assert session.query(BuildRow).one().created_by == "reader"
