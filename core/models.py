@@ -501,9 +501,7 @@ class TierRow(Base):
         default=list, doc="generations kept for rollback, newest first"
     )
     refused: Mapped[str | None] = mapped_column(Text, doc="why readers refuse it, while it is damaged")
-    effort: Mapped[float] = mapped_column(
-        default=1.0, server_default=text("1.0"), doc="multiplies what a search of the tier looks at"
-    )
+    ram_bytes: Mapped[int | None] = mapped_column(BigInteger, doc="held by a process that serves it")
 
 
 class BuildRow(Base):
