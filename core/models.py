@@ -380,6 +380,16 @@ class PassageVectorRow(Base):
     vector: Mapped[bytes] = mapped_column(LargeBinary)
 
 
+class PassageTokensRow(Base):
+    """Token vectors of a passage for the rerank, as `retrieval/token_codec.py` packs them (at most 16 kB)."""
+
+    __tablename__ = "passage_tokens"
+
+    passage_id: Mapped[int] = mapped_column(ForeignKey("passages.id", ondelete="CASCADE"), primary_key=True)
+    model: Mapped[str] = mapped_column(String(120), primary_key=True)
+    packed: Mapped[bytes] = mapped_column(LargeBinary)
+
+
 # -- entities ----------------------------------------------------------------------------------
 
 

@@ -108,12 +108,12 @@ def _used() -> float:
 
 def encode_all(stack: ScratchStack) -> None:
     """Give every passage that has none its vector."""
-    from ingest.encode import encode_passages, encoder_name
-    from retrieval.embed import embed_missing
+    from ingest.encode import encoder_name
+    from retrieval.embed import embed_missing, encode_for_index
 
     with stack.db.read() as session:
         ids = list(session.scalars(select(PassageRow.id)))
-    embed_missing(stack.db, ids, encoder_name(), encode_passages)
+    embed_missing(stack.db, ids, encoder_name(), encode_for_index)
 
 
 def _parser_growth(stack: ScratchStack) -> float:

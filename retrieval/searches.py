@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
 from core.db import Database
+from core.errors import TransientError
 from core.types import Hit, Route, Scope
-from ingest.encode import get_encoder
+from ingest.encode import TokenVectors, get_encoder
 from ingest.fold import search_fold
 from retrieval.entity_route import catalogue_of, entities_in, grown_entities_in, mentioning_passages
 from retrieval.filters import Filters
@@ -101,14 +104,20 @@ class SnapshotSource(Protocol):
 
 
 def prepare_question(text: str) -> Question:
-    """Encode a question once for the dense route, the rerank and the sentences (about 10 ms)."""
-    encoder = get_encoder()
-    encoded = encoder.encode_tokens_at([text], "query")[0]
+    """Encode a question once for the dense route, the rerank and the sentences (about 3 ms).
+
+    Raises:
+        TransientError: its vector is not finite; searching with it would find nothing.
+    """
+    tokens: list[TokenVectors] = []
+    vector = get_encoder().encode_both([text], "query", lambda _, own: tokens.append(own))[0]
+    if not np.isfinite(vector).all():
+        raise TransientError("The encoder gave no usable vector for the question; try again.")
     return Question(
         text=text,
         lang=question_language(text),
-        tokens=encoded.vectors,
-        vector=encoder.encode_query(text),
+        tokens=tokens[0].vectors,
+        vector=vector,
         terms=terms(text),
     )
 

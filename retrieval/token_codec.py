@@ -57,13 +57,13 @@ class StoredTokens:
         """Estimated cosines [q, t] of question tokens [q, d] with these."""
         turned = rotated(question)
         on = np.unpackbits(self.bits, axis=1, count=len(self.mean)).astype(np.float32)
-        signs = 2.0 * (turned @ on.T) - turned.sum(axis=1, keepdims=True)
+        signs = 2 * (turned @ on.T) - turned.sum(axis=1, keepdims=True)
         return (question @ self.mean)[:, None] + signs * self.scales
 
     def vectors(self) -> TokenVectors:
         """The vectors that the estimates are cosines with; not of unit length."""
         on = np.unpackbits(self.bits, axis=1, count=len(self.mean)).astype(np.float32)
-        rows = rotated(self.scales[:, None] * (2.0 * on - 1.0), back=True) + self.mean
+        rows = rotated(self.scales[:, None] * (2 * on - 1), back=True) + self.mean
         return TokenVectors(rows, self.offsets)
 
 
@@ -125,14 +125,14 @@ def unpack_tokens(packed: bytes) -> StoredTokens:
 def rotated(rows: Floats, *, back: bool = False) -> Floats:
     """Rows [n, d] turned by the fixed rotation of their width, or back: signs, a shuffle, Hadamard blocks."""
     signs, order, block = _rotation(rows.shape[1])
-    size = len(block)
+    blocks = (len(rows), rows.shape[1] // len(block), len(block))
     if back:
-        turned = (rows.reshape(len(rows), -1, size) @ block).reshape(rows.shape)
+        turned = (rows.reshape(blocks) @ block).reshape(rows.shape)
         result = np.empty_like(turned)
         result[:, order] = turned
-        return result * signs
-    shuffled = (rows * signs)[:, order].reshape(len(rows), -1, size)
-    return (shuffled @ block).reshape(rows.shape)
+        return (result * signs).astype(np.float32, copy=False)
+    shuffled = (rows * signs)[:, order].reshape(blocks)
+    return (shuffled @ block).astype(np.float32, copy=False).reshape(rows.shape)
 
 
 @lru_cache(maxsize=4)
