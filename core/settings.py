@@ -177,6 +177,12 @@ class RetrievalSettings(_Section):
 
     route_deadline_ms: int = Field(default=2000, ge=10, le=60_000)
     route_k: int = Field(default=50, ge=1, le=1000)
+    entity_weight: float = Field(
+        default=0.2,
+        ge=0,
+        le=4,
+        description="of the entity route, against 1 of the dense one; 0 leaves it out",
+    )
     rerank_k: int = Field(default=20, ge=1, le=200)
     rerank_budget_ms: int = Field(default=1500, ge=1, le=60_000)
     per_document_cap: int = Field(default=4, ge=1, le=100)

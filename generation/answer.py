@@ -59,13 +59,23 @@ def _scored_by_words(question: str, e: Evidence) -> list[SentenceScore]:
 
 
 def extract(
-    question: str, evidence: Sequence[Evidence], *, max_sentences: int, shown: Sequence[str] = ()
+    question: str,
+    evidence: Sequence[Evidence],
+    *,
+    max_sentences: int,
+    shown: Sequence[str] = (),
+    readings: Sequence[Sequence[int]] = (),
 ) -> tuple[Claim, ...]:
     """The best sentences of the evidence, verbatim, each with its exact quote.
 
     A sentence that repeats one already chosen (or in `shown`) is passed over, so that other documents get
     their say. The best stands first: it is the answer, the next ones are its surroundings.
+
+    `readings`: where a name of the question may mean several entities, the markers of each one's evidence;
+    then the best sentence of each is shown, and no other, so that nobody is taken for the other.
     """
+    if readings:
+        return _of_each(question, evidence, readings)
     chosen: list[Candidate] = []
     seen = [content_terms(text) for text in shown]
     for candidate in candidates(question, evidence):
@@ -77,6 +87,19 @@ def extract(
         chosen.append(candidate)
         seen.append(terms)
     return tuple(_quoted(c, "exact_quote") for c in chosen)
+
+
+def _of_each(
+    question: str, evidence: Sequence[Evidence], readings: Sequence[Sequence[int]]
+) -> tuple[Claim, ...]:
+    ranked = candidates(question, evidence)
+    chosen: list[Candidate] = []
+    for markers in readings:
+        best = next((c for c in ranked if c.evidence.marker in markers and c not in chosen), None)
+        if best is not None:
+            chosen.append(best)
+    chosen.sort(key=lambda c: (-c.score, c.evidence.marker, c.span.start))
+    return tuple(_quoted(c, "exact_quote;one_of_several_of_the_name") for c in chosen)
 
 
 def _same(a: frozenset[str], b: frozenset[str]) -> bool:

@@ -46,15 +46,18 @@ class ClaimBoard:
         if notice is not None and notice not in self.notices:
             self.notices.append(notice)
 
-    def show(self, claim: Claim) -> None:
-        """Publish a claim; one that another source contradicts is shown as the policy's rule says."""
+    def show(self, claim: Claim, *, apart: bool = False) -> None:
+        """Publish a claim; one that another source contradicts is shown as the policy's rule says.
+
+        `apart`: it is about one of several of a name, so what is said of another does not contradict it.
+        """
         claim = replace(claim, citations=claim.citations[: self._policy.max_markers])
         if self._policy.require_quotes and any(c.quote is None for c in claim.citations):
             claim = Claim("", (), Verdict.UNSUPPORTED, "no_exact_quote")
         if claim.text and self._has(claim):
             # Shown already, as the other side of a conflict; provisional text of it is taken back.
             claim = Claim("", (), Verdict.SUPPORTED, "repeated_source")
-        conflict = find_conflict(claim, self._evidence)
+        conflict = None if apart else find_conflict(claim, self._evidence)
         if conflict is None:
             self._publish(claim)
             return

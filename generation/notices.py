@@ -61,6 +61,19 @@ def searched_notice(
     )
 
 
+def several_notice(readings: Sequence[Sequence[int]], lang: Lang) -> Notice | None:
+    """Says that a name of the question means several entities; None when it means one."""
+    if not readings:
+        return None
+    text = (
+        f"问题中的名称可能指{len(readings)}个不同的对象，以下分别列出；请说明指哪一个。"
+        if lang is Lang.ZH
+        else f"A name in the question may mean {len(readings)} things, each listed; say which is meant."
+    )
+    markers = sorted(marker for group in readings for marker in group)
+    return Notice("several_of_the_name", text, markers, {"readings": len(readings)})
+
+
 def left_out_notice(left_out: int, lang: Lang) -> Notice | None:
     """Says that the policy keeps sources from being cited; None when it kept none."""
     if not left_out:

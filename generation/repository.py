@@ -324,6 +324,7 @@ def query_state(session: Session, query_id: str) -> QueryState:
         status=AnswerStatus(row.status),
         cancel_requested=row.cancel_requested,
         created_at=row.created_at,
+        readings=tuple(tuple(group) for group in row.trace.get("readings", ())),
     )
 
 

@@ -14,7 +14,11 @@ from generation.values import Notice
 
 @dataclass(frozen=True, slots=True)
 class QueryState:
-    """What the answer task needs of a query's row."""
+    """What the answer task needs of a query's row.
+
+    Attributes:
+        readings: where a name of the question may mean several entities, the evidence markers of each.
+    """
 
     id: str
     tenant_id: str
@@ -27,6 +31,7 @@ class QueryState:
     status: AnswerStatus
     cancel_requested: bool
     created_at: datetime
+    readings: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from generation.answer import extract
 from generation.board import ClaimBoard
 from generation.engine import Cancelled, Chunk, Engine, GenerationRequest
 from generation.entail import configured_entailment
-from generation.notices import instructions_notice, left_out_notice, searched_notice
+from generation.notices import instructions_notice, left_out_notice, searched_notice, several_notice
 from generation.parse import Event, ParsedClaim, TextDelta
 from generation.plan import known_languages
 from generation.prompt import Prompt, build_prompt
@@ -92,6 +92,9 @@ class AnswerWriter:
         mode, reason = self._mode()
         self._board.note(instructions_notice(self._evidence, self._lang))
         self._board.note(left_out_notice(self._left_out, self._lang))
+        self._board.note(several_notice(self._state.readings, self._lang))
+        if self._state.readings:
+            return self._extract("a name of the question means several; each is shown")
         if mode is CitationMode.EXTRACT:
             return self._extract(reason)
         if reason:
@@ -134,8 +137,14 @@ class AnswerWriter:
 
     def _extract(self, reason: str = "") -> Outcome:
         begun = time.monotonic()
-        for claim in extract(self._state.question, self._evidence, max_sentences=self._max_sentences()):
-            self._board.show(claim)
+        found = extract(
+            self._state.question,
+            self._evidence,
+            max_sentences=self._max_sentences(),
+            readings=self._state.readings,
+        )
+        for claim in found:
+            self._board.show(claim, apart=bool(self._state.readings))
         self._timings["extract"] = _ms(begun)
         if not self._board.claims:
             return self._refusal("no sentence could be quoted")

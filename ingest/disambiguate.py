@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import regex
 
 from core.types import LinkedMention
+from ingest.calibration import LEAD_MOST, Evidence, above_base, probability
 from ingest.candidates import Spelling
 from ingest.catalogue import Candidate, Catalogue, CatalogueEntity, alias_key
 from ingest.fold import search_fold
@@ -35,14 +36,13 @@ _LOWER_CASE = -0.8  # `apple` is not Apple
 _TYPE_AGREES, _TYPE_DIFFERS = 0.7, -1.6
 _PRIOR = 1.0  # times the log-ratio of the priors
 _CONTEXT = 4.0  # times the difference in the share of description terms that the context holds
-_SIMILARITY = 25.0  # times the difference in cosine: e5's useful range is a tenth wide
-_SUPPORT, _SUPPORT_MOST = 0.5, 2.0  # what speaks for one reading also speaks against a stranger of that name
+_SIMILARITY = 50.0  # times the difference in cosine: e5's useful range is a tenth wide
 _COHERENCE = 2.0
 _CERTAIN = 0.8  # a link of this score helps the other names of its document
 _CLOSE = 12  # candidates that are weighed against the text
 _PLAUSIBLE = 4.0  # log-odds behind the best at which the encoder is not asked any more
 _WINDOW = 240  # characters to each side of a name that the encoder is given
-_MARGIN = 0.25  # the best must lead the next by this much of the probability
+_LEAST_LEAD = 0.25  # log-odds between the best and the next below which nothing tells them apart
 _TERM = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]+|[\p{L}\p{N}]{2,}")
 _KINDS = {
     "PERSON": "person",
@@ -81,6 +81,15 @@ class _Document:
     certain: Mapping[str, frozenset[str]]  # entity → keys of the names that mean it for sure
 
 
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A link with the best candidate and what speaks for it, whether it was linked or not."""
+
+    link: LinkedMention
+    best: str | None = None
+    evidence: Evidence | None = None
+
+
 def link(
     mentions: Sequence[Mention],
     contexts: Mapping[int, Context],
@@ -106,16 +115,42 @@ def link(
         One link per mention, in order. `score` is the probability that the link is right (for NIL: of the
         best candidate); `reason` tells how it came to be. The order of the mentions does not matter.
     """
+    return [
+        one.link
+        for one in resolve(
+            mentions,
+            contexts,
+            catalogue,
+            document_id=document_id,
+            threshold=threshold,
+            similarity=similarity,
+            abstain=abstain,
+        )
+    ]
+
+
+def resolve(
+    mentions: Sequence[Mention],
+    contexts: Mapping[int, Context],
+    catalogue: Catalogue,
+    *,
+    document_id: str,
+    threshold: float,
+    similarity: Similarity | None = None,
+    abstain: bool = True,
+) -> list[Resolved]:
+    """What `link` does, with the evidence."""
     options = {
         name: catalogue.candidates(name) for name in {n for m in mentions for n in (m.name, m.surface)}
     }
     words = {number: frozenset(tokens_of(c.text)) for number, c in contexts.items()}
     document = _Document(catalogue, document_id, words, threshold, None, abstain, {})
     first = [_resolve(m, _options(m, options), contexts[m.passage_id].text, document) for m in mentions]
-    document = _Document(catalogue, document_id, words, threshold, similarity, abstain, _certain(first))
+    certain = _certain([one.link for one in first])
+    document = _Document(catalogue, document_id, words, threshold, similarity, abstain, certain)
     return [
         found
-        if found.entity_id is None and not _options(m, options)
+        if found.link.entity_id is None and not _options(m, options)
         else _resolve(m, _options(m, options), contexts[m.passage_id].text, document)
         for m, found in zip(mentions, first, strict=True)
     ]
@@ -135,55 +170,71 @@ def _certain(links: Sequence[LinkedMention]) -> dict[str, frozenset[str]]:
     return {entity: frozenset(keys) for entity, keys in names.items()}
 
 
-def _resolve(
-    mention: Mention, options: Sequence[Candidate], context: str, document: _Document
-) -> LinkedMention:
+def _resolve(mention: Mention, options: Sequence[Candidate], context: str, document: _Document) -> Resolved:
     if not options:
-        return _linked(mention, None, 0.0, "nil=unknown_name")
+        return Resolved(_linked(mention, None, 0.0, "nil=unknown_name"))
     pinned = next((c for c in options if c.pinned), None)
     if pinned is not None:
-        return _linked(mention, pinned.entity.id, 0.99, "override=pinned" + _via(pinned))
+        return Resolved(_linked(mention, pinned.entity.id, 0.99, "override=pinned" + _via(pinned)))
     for candidate in options:
         decided = document.catalogue.splits.get((candidate.entity.id, document.id))
         if candidate.named and decided in document.catalogue.entities:
             origin = "" if decided == candidate.entity.id else f";split_from={candidate.entity.id}"
-            return _linked(mention, decided, 0.99, "override=split" + origin)
-    chosen, score, reason = _best(mention, options[:_CLOSE], context, document)
-    if chosen is None:
-        return _linked(mention, None, score, reason)
-    if score < document.threshold and document.abstain:
-        return _linked(mention, None, score, f"nil=below_threshold;{reason}")
-    return _linked(mention, chosen.entity.id, score, reason + _via(chosen))
+            return Resolved(_linked(mention, decided, 0.99, "override=split" + origin))
+    best = _best(mention, options[:_CLOSE], context, document)
+    score = probability(best.evidence)
+    if document.abstain and best.evidence.lead < _LEAST_LEAD:
+        return Resolved(
+            _linked(mention, None, score, f"nil=ambiguous;{best.detail}"),
+            best.candidate.entity.id,
+            best.evidence,
+        )
+    if document.abstain and score < document.threshold:
+        return Resolved(
+            _linked(mention, None, score, f"nil=below_threshold;{best.detail}"),
+            best.candidate.entity.id,
+            best.evidence,
+        )
+    entity_id = best.candidate.entity.id
+    return Resolved(
+        _linked(mention, entity_id, score, best.detail + _via(best.candidate)), entity_id, best.evidence
+    )
 
 
-def _best(
-    mention: Mention, options: Sequence[Candidate], context: str, document: _Document
-) -> tuple[Candidate | None, float, str]:
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """The likeliest candidate, what speaks for it, and how it came to be."""
+
+    candidate: Candidate
+    evidence: Evidence
+    detail: str
+
+
+def _best(mention: Mention, options: Sequence[Candidate], context: str, document: _Document) -> _Best:
     # A whole name of several words stands for itself, whoever shares a part of it.
     whole = len(name_form(mention.surface).tokens) > 1 and any(c.named for c in options)
     own = [_own_log_odds(mention, c, document, c.named or (c.leads and not whole)) for c in options]
     if len(options) == 1:
-        return options[0], _sigmoid(own[0]), _reason(options[0], mention)
+        return _Best(options[0], Evidence(own[0], LEAD_MOST), _reason(options[0], mention))
     fits = [_overlap(c.entity, context) for c in options]
     logits = [
         odds + _PRIOR * math.log(c.prior) + _CONTEXT * fit
         for odds, c, fit in zip(own, options, fits, strict=True)
     ]
-    cosines = _cosines(options, logits, _near(context, mention.surface), document.similarity)
-    logits = [logit + _SIMILARITY * cosine for logit, cosine in zip(logits, cosines, strict=True)]
-    shares = _softmax(logits)
-    order = sorted(range(len(options)), key=lambda i: (-shares[i], options[i].entity.id))
-    first, second = order[0], order[1]
-    chosen = options[first]
-    support = _CONTEXT * fits[first] + _SIMILARITY * cosines[first]
-    score = shares[first] * _sigmoid(own[first] + min(_SUPPORT_MOST, _SUPPORT * support))
+    near = _near(context, mention.surface)
+    cosines = _cosines(options, logits, near, document.similarity)
+    lowest = min(cosines.values(), default=0.0)
+    logits = [logit + _SIMILARITY * (cosines.get(i, lowest) - lowest) for i, logit in enumerate(logits)]
+    first, second = sorted(range(len(options)), key=lambda i: (-logits[i], options[i].entity.id))[:2]
+    chosen, lead = options[first], logits[first] - logits[second]
     detail = f"{_reason(chosen, mention)};context={fits[first]:.2f}"
-    if any(cosines):
+    cosine = None
+    if first in cosines and chosen.entity.description:
+        cosine = above_base(cosines[first], near, chosen.entity.description)
         detail += f";similarity={cosines[first]:.3f}"
-    detail += f";candidates={len(options)};margin={shares[first] - shares[second]:.2f}"
-    if document.abstain and shares[first] - shares[second] < _MARGIN:
-        return None, score, f"nil=ambiguous;{detail}"
-    return chosen, score, detail
+    rivals = sum(c.strength >= chosen.strength for c in options) - 1
+    evidence = Evidence(own[first], min(LEAD_MOST, lead), fits[first], cosine, rivals)
+    return _Best(chosen, evidence, f"{detail};candidates={len(options)};lead={lead:.2f}")
 
 
 def _near(context: str, surface: str) -> str:
@@ -196,21 +247,16 @@ def _near(context: str, surface: str) -> str:
 
 def _cosines(
     options: Sequence[Candidate], logits: Sequence[float], context: str, similarity: Similarity | None
-) -> list[float]:
-    """Cosine of each plausible candidate's description, relative to the lowest; 0 where nobody asked.
+) -> dict[int, float]:
+    """Cosine of the context with each plausible candidate's description; empty where nobody asked.
 
     Bare names are not compared: they say nothing that the spelling does not.
     """
     top = max(logits)
     asked = [i for i, logit in enumerate(logits) if top - logit < _PLAUSIBLE]
-    cosines = [0.0] * len(options)
     if similarity is None or len(asked) < 2 or not any(options[i].entity.description for i in asked):
-        return cosines
-    found = similarity(context, [_described(options[i].entity) for i in asked])
-    lowest = min(found)
-    for i, cosine in zip(asked, found, strict=True):
-        cosines[i] = cosine - lowest
-    return cosines
+        return {}
+    return dict(zip(asked, similarity(context, [_described(options[i].entity) for i in asked]), strict=True))
 
 
 def _own_log_odds(mention: Mention, candidate: Candidate, document: _Document, helped: bool) -> float:
@@ -250,6 +296,11 @@ def _agreement(label: str, kind: str) -> int:
 
 def _described(entity: CatalogueEntity) -> str:
     return f"{entity.name}: {entity.description}" if entity.description else entity.name
+
+
+def context_terms(text: str) -> set[str]:
+    """What of a text tells entities apart: folded words of four letters and more, bigrams of CJK runs."""
+    return _terms(search_fold(text))
 
 
 def _overlap(entity: CatalogueEntity, context: str) -> float:
@@ -294,14 +345,3 @@ def _linked(mention: Mention, entity_id: str | None, score: float, reason: str) 
         mention.type,
         mention.stands_for,
     )
-
-
-def _sigmoid(x: float) -> float:
-    return 1 / (1 + math.exp(-x))
-
-
-def _softmax(logits: Sequence[float]) -> list[float]:
-    top = max(logits)
-    weights = [math.exp(x - top) for x in logits]
-    total = sum(weights)
-    return [w / total for w in weights]

@@ -95,8 +95,8 @@ def eval_entities(
         `nil_accuracy` (mentions without an entity left unlinked), `pronoun_accuracy`, `mentions_per_s`,
         `by_benchmark`, counts, and what they were taken on.
     """
-    catalogue = _catalogue(entities)
-    texts = list(_texts(mentions, benchmark))
+    catalogue = read_catalogue(entities)
+    texts = list(gold_texts(mentions, benchmark))
     if not texts:
         raise InvalidInput("The mention file holds no mention; check --mentions and --benchmark.")
     tallies: dict[str, _Tally] = defaultdict(_Tally)
@@ -232,7 +232,8 @@ def _holding(passages: Sequence[Passage], span: Span) -> int:
     return next(p.id for p in reversed(passages) if p.span.start <= span.start or p.id == 0)
 
 
-def _catalogue(path: Path) -> Catalogue:
+def read_catalogue(path: Path) -> Catalogue:
+    """Entities of a TSV with the columns qid and name, and types and description where known."""
     with path.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
     if not rows or not {"qid", "name"} <= set(rows[0]):
@@ -251,7 +252,8 @@ def _kind(classes: str) -> str:
     return next((kind for wikidata_class, kind in _CLASSES if wikidata_class in known), "")
 
 
-def _texts(mentions: Path, benchmark: Path | None) -> Iterator[GoldText]:
+def gold_texts(mentions: Path, benchmark: Path | None) -> Iterator[GoldText]:
+    """Texts with their judged mentions."""
     rows = [json.loads(line) for line in mentions.read_text("utf-8").splitlines() if line.strip()]
     grouped: dict[tuple[str, Any], list[GoldMention]] = defaultdict(list)
     texts: dict[tuple[str, Any], str] = {}

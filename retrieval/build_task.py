@@ -86,7 +86,6 @@ def _built(builder: Builder) -> int:
 
 def _builder(run: JobRun, build: BuildRow) -> Builder:
     from ingest.encode import get_encoder
-    from retrieval.embed import encode_for_index
     from retrieval.rebuild import Builder, BuildPlan
 
     served = served_space(run.db)
@@ -108,7 +107,7 @@ def _builder(run: JobRun, build: BuildRow) -> Builder:
         run.db,
         IndexFolder(get_settings().index_dir),
         plan,
-        lambda texts: encode_for_index(texts, space.model),
+        lambda texts: get_encoder(space.model).encode_passages(texts),
         encode_questions,
         _Steps(run, build.id),
     )

@@ -91,6 +91,7 @@ def standardized_sum(
     weight: Weight = equal_weights,
     clip: float = 4.0,
     exact: Mapping[Route, float] | None = None,
+    against: Mapping[int, float] | None = None,
 ) -> list[Fused]:
     """Merge by scores, standardized inside each route for this one query.
 
@@ -104,6 +105,7 @@ def standardized_sum(
         clip: bound on one standardized score, so that a single outlier cannot outvote every other route.
         exact: routes whose scores mean the same for every question, with their weights: weight · score is
             added as it is, and nothing is taken from a passage that such a route did not return.
+        against: what is taken from passages, whoever found them; it counts like the score of an exact route.
 
     Returns:
         One entry per passage, best first; ties by passage id.
@@ -115,6 +117,7 @@ def standardized_sum(
     scores = dict.fromkeys(hits, 0.0)
     added = {
         passage_id: math.fsum((exact or {}).get(hit.route, 0.0) * hit.score for hit in own)
+        - (against or {}).get(passage_id, 0.0)
         for passage_id, own in hits.items()
     }
     for route, own in ranked.items():

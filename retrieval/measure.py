@@ -10,12 +10,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from core.measured import machine, versions
 from core.settings import get_settings
 from core.types import Route
 from retrieval.scratch import CorpusDocument, ScratchStack, scratch_stack
+
+if TYPE_CHECKING:
+    from retrieval.recall import Ranking
 
 Qrels = Mapping[str, Mapping[str, float]]
 CUTOFF = 10
@@ -137,7 +140,7 @@ def _ask_all(stack: ScratchStack, asked: Sequence[tuple[str, str]], judged: Qrel
         document_of = {
             r.stored.passage.id: stack.corpus_ids[r.stored.passage.document_id] for r in ranking.ranked
         }
-        relevant = {stack.same.get(document, document): gain for document, gain in judged[query_id].items()}
+        relevant = judged[query_id]
         final.add(_documents([r.stored.passage.id for r in ranking.ranked], document_of), relevant)
         for route, tally in by_route.items():
             hits = ranking.recalled.hits.get(route, ())
@@ -154,6 +157,11 @@ def _ask_all(stack: ScratchStack, asked: Sequence[tuple[str, str]], judged: Qrel
         "p95_ms": round(laps[int(0.95 * (len(laps) - 1))], 2) if laps else None,
         "routes_failed": unheard,
     }
+
+
+def document_ranking(ranking: Ranking, corpus_ids: Mapping[str, str]) -> list[str]:
+    """Ids in the corpus of the documents, in the order of their best passages."""
+    return list(dict.fromkeys(corpus_ids[r.stored.passage.document_id] for r in ranking.ranked))
 
 
 def _documents(passage_ids: Sequence[int], document_of: Mapping[int, str]) -> list[str]:

@@ -10,8 +10,9 @@ from functools import lru_cache
 from core.db import Database
 from core.settings import RetrievalSettings, get_settings
 from core.types import Lang, Passage, Route, Scope
-from ingest.encode import encoder_name, get_encoder
+from ingest.encode import TokenVectors, get_encoder
 from ingest.split import encoder_text
+from retrieval.entity_route import EntityHits
 from retrieval.filters import Filters
 from retrieval.fuse import Fused, route_weights, standardized_sum
 from retrieval.identifiers import CODE_WEIGHT
@@ -20,18 +21,16 @@ from retrieval.pushdown import Pushdown
 from retrieval.query_repository import (
     StoredPassage,
     live_passages,
-    stored_tokens,
 )
 from retrieval.relevance import Question
 from retrieval.rerank import Scored, TokenCache, final_order, score_head
 from retrieval.routes import Recalled, get_route_pool, without_parts
 from retrieval.searches import LazyQuestion, Searches, Snapshot, SnapshotSource
-from retrieval.token_codec import pack_tokens
 
 # Chosen on CMRC 2018, DRCD and CLAPNQ (recall@1, nDCG@10): a lexical weight of 0.75 is within .003 of the
-# best on each, 1.0 loses .004 on CLAPNQ. The entity route names a topic, not an answer, so it only nudges.
-ROUTE_WEIGHTS: Mapping[Route, float] = {Route.DENSE: 1.0, Route.LEXICAL: 0.75, Route.ENTITY: 0.2}
-_TOKEN_CACHE_BYTES = 64 << 20  # about 6,000 passages; what is not here is read from the database
+# best on each, 1.0 loses .004 on CLAPNQ. The weight of the entity route is a setting.
+ROUTE_WEIGHTS: Mapping[Route, float] = {Route.DENSE: 1.0, Route.LEXICAL: 0.75}
+_TOKEN_CACHE_BYTES = 128 << 20  # about 500 passages of 320 tokens at 384 dimensions
 _SNAPSHOT_TRIES = 3  # the last one is taken as it is: the index changes faster than a query is answered
 _ROUTE_SPARES = 2  # threads per route and query thread, so that late routes do not starve the next query
 
@@ -55,18 +54,14 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The final ranking, best first, with everything a trace tells of how it came to be.
-
-    Attributes:
-        made: packed token vectors of passages that were indexed without them, to be stored.
-    """
+    """The final ranking, best first, with everything a trace tells of how it came to be."""
 
     question: Question
     ranked: tuple[Ranked, ...]
     recalled: Recalled
     generation: int
-    made: dict[int, bytes] = field(default_factory=dict[int, bytes])
     timings_ms: dict[str, float] = field(default_factory=dict[str, float])
+    entities: EntityHits = field(default_factory=EntityHits)
 
 
 @lru_cache(maxsize=1)
@@ -103,22 +98,25 @@ def rank(
     watch = _Stopwatch()
     question = LazyQuestion(text)
     k = max(s.route_k, 4 * wanted)
-    snapshot, recalled, known = _recall_live(db, index, scope, question, filters, k, s, watch)
-    fused = fuse(text, recalled, {i: p.passage.lang for i, p in known.items()})
+    snapshot, recalled, known, entities = _recall_live(db, index, scope, question, filters, k, s, watch)
+    fused = fuse(
+        text,
+        recalled,
+        {i: p.passage.lang for i, p in known.items()},
+        entity_weight=s.entity_weight,
+        against=entities.against,
+    )
     watch.lap("fuse")
     head = [
         (f.passage_id, encoded_text(known[f.passage_id].passage), known[f.passage_id].passage.lang)
         for f in fused[: s.rerank_k]
     ]
-    reranked = score_head(
-        question.get(),
-        head,
-        load=lambda ids: _stored(db, ids),
-        encode=_encode,
-        cache=token_cache(),
-        budget_s=s.rerank_budget_ms / 1000,
-    )
-    scored = {one.passage_id: one for one in reranked.scored}
+    scored = {
+        one.passage_id: one
+        for one in score_head(
+            question.get(), head, encode=_encode, cache=token_cache(), budget_s=s.rerank_budget_ms / 1000
+        )
+    }
     order = final_order(
         [(f.passage_id, f.score) for f in fused],
         {i: x.maxsim for i, x in scored.items()},
@@ -130,7 +128,7 @@ def rank(
         Ranked(known[i], by_id[i], score, scored[i].relevance if i in scored else 0.0, scored.get(i))
         for i, score in order
     )
-    return Ranking(question.get(), ranked, recalled, snapshot.generation, reranked.made, watch.laps)
+    return Ranking(question.get(), ranked, recalled, snapshot.generation, watch.laps, entities)
 
 
 def _recall_live(
@@ -142,7 +140,7 @@ def _recall_live(
     k: int,
     s: RetrievalSettings,
     watch: _Stopwatch,
-) -> tuple[Snapshot, Recalled, dict[int, StoredPassage]]:
+) -> tuple[Snapshot, Recalled, dict[int, StoredPassage], EntityHits]:
     """Recall and load what is live, on a snapshot that holds every live version.
 
     A version is indexed before it goes live and its predecessor leaves the index after, so for a moment a
@@ -154,7 +152,16 @@ def _recall_live(
     while True:
         attempt += 1
         snapshot = index.snapshot(wait=attempt > 1)
-        searches = Searches(db, snapshot, scope, question, filters, k, Pushdown(db, scope, filters))
+        searches = Searches(
+            db,
+            snapshot,
+            scope,
+            question,
+            filters,
+            k,
+            Pushdown(db, scope, filters),
+            entities=s.entity_weight > 0,
+        )
         threads = get_settings().worker.retrieval_threads * len(Route) * _ROUTE_SPARES
         recalled = get_route_pool(threads).recall(searches.by_route(), deadline_s=s.route_deadline_ms / 1000)
         recalled = without_parts(recalled, Route.DENSE, snapshot.dense.refused)
@@ -165,13 +172,28 @@ def _recall_live(
         watch.lap("load")
         switched = bool(found - known.keys())  # live when its route looked, not live when it was loaded
         if attempt == _SNAPSHOT_TRIES or not (searches.hidden or switched):
-            return snapshot, recalled, known
+            return snapshot, recalled, known, _heard(searches)
         if not switched and index.snapshot(wait=True).generation == snapshot.generation:
-            return snapshot, recalled, known
+            return snapshot, recalled, known, _heard(searches)
 
 
-def fuse(text: str, recalled: Recalled, langs: Mapping[int, Lang]) -> list[Fused]:
-    """Fuse what the routes found, as the languages of question and passages allow; unknown ids fall out."""
+def _heard(searches: Searches) -> EntityHits:
+    """What the entity route found, if it was in time."""
+    return next(iter(searches.entity_hits), EntityHits())
+
+
+def fuse(
+    text: str,
+    recalled: Recalled,
+    langs: Mapping[int, Lang],
+    *,
+    entity_weight: float,
+    against: Mapping[int, float],
+) -> list[Fused]:
+    """Fuse what the routes found, as the languages of question and passages allow; unknown ids fall out.
+
+    `against`: passages that name another entity of a name in the question, on the entity route's scale.
+    """
     visible = {
         route: [hit for hit in hits if hit.passage_id in langs] for route, hits in recalled.hits.items()
     }
@@ -181,7 +203,12 @@ def fuse(text: str, recalled: Recalled, langs: Mapping[int, Lang]) -> list[Fused
         passage_langs=langs,
         identifier_share=identifier_share(text),
     )
-    return standardized_sum(visible, weight=weight, exact={Route.CODE: CODE_WEIGHT})
+    return standardized_sum(
+        visible,
+        weight=weight,
+        exact={Route.CODE: CODE_WEIGHT, Route.ENTITY: entity_weight},
+        against={passage_id: entity_weight * score for passage_id, score in against.items()},
+    )
 
 
 def encoded_text(passage: Passage) -> str:
@@ -193,14 +220,8 @@ def _ids(recalled: Recalled) -> set[int]:
     return {hit.passage_id for hits in recalled.hits.values() for hit in hits}
 
 
-def _stored(db: Database, passage_ids: Sequence[int]) -> dict[int, bytes]:
-    with db.read() as session:
-        return stored_tokens(session, passage_ids, encoder_name())
-
-
-def _encode(texts: Sequence[str]) -> Sequence[bytes]:
-    made = get_encoder().encode_tokens_at(texts, "passage")
-    return [pack_tokens(text, tokens) for text, tokens in zip(texts, made, strict=True)]
+def _encode(texts: Sequence[str]) -> Sequence[TokenVectors]:
+    return get_encoder().encode_tokens_at(texts, "passage")
 
 
 class _Stopwatch:

@@ -26,7 +26,6 @@ from core.worker import Task, get_app, next_stage, worker_name
 from ingest.encode import TokenVectors, encoder_name
 from retrieval import query_repository
 from retrieval.filters import parse_filters
-from retrieval.index_repository import store_tokens
 from retrieval.pack import Candidate, Dropped, Selection, diversify, fit
 from retrieval.queries import page_of
 from retrieval.query_repository import StoredQuery
@@ -150,10 +149,12 @@ def _hit(one: Ranked, rank_: int, collapsed: int) -> dict[str, Any]:
 
 def _evidence(prepared: Prepared, ranking: Ranking) -> Outcome:
     settings = get_settings().retrieval
-    relevant, irrelevant = _relevant(prepared, ranking.ranked)
+    about_others, own = _about_others(ranking)
+    relevant, irrelevant = _relevant(prepared, own)
+    relevant, irrelevant = _with_each(ranking, own, relevant, irrelevant)
     selection = _diversified(relevant, limit=settings.max_evidence, cap=settings.per_document_cap)
     by_id = {r.stored.passage.id: r for r in relevant}
-    kept, dropped = selection.kept, (*selection.dropped, *irrelevant)
+    kept, dropped = selection.kept, (*selection.dropped, *irrelevant, *about_others)
     if _model_reads(prepared, ranking):
         from retrieval.budget import context_budget, token_counter
 
@@ -190,11 +191,43 @@ def _evidence(prepared: Prepared, ranking: Ranking) -> Outcome:
     return Outcome(ranking, evidence=evidence, total=len(ranking.ranked), dropped=dropped)
 
 
+def _about_others(ranking: Ranking) -> tuple[tuple[Dropped, ...], Sequence[Ranked]]:
+    """Passages about somebody else of the name that the question means, and the rest.
+
+    They answer a question that was not asked, however near they are.
+    """
+    others = ranking.entities.others
+    about = tuple(
+        Dropped(r.stored.passage.id, "another_entity", None)
+        for r in ranking.ranked
+        if r.stored.passage.id in others
+    )
+    return about, [r for r in ranking.ranked if r.stored.passage.id not in others]
+
+
+def _with_each(
+    ranking: Ranking, own: Sequence[Ranked], relevant: Sequence[Ranked], irrelevant: tuple[Dropped, ...]
+) -> tuple[Sequence[Ranked], tuple[Dropped, ...]]:
+    """Where a name may mean several and one of them is answered for, the best passage of each other one too.
+
+    The asker sees then that there are several, and not one as if there were no other.
+    """
+    chosen = {r.stored.passage.id for r in relevant}
+    groups = ranking.entities.each
+    if not irrelevant or not any(group & chosen for group in groups):
+        return relevant, irrelevant
+    for group in groups:
+        best = next((r.stored.passage.id for r in own if r.stored.passage.id in group), None)
+        if best is not None and not group & chosen:
+            chosen.add(best)
+    kept = [r for r in own if r.stored.passage.id in chosen]
+    return kept, tuple(d for d in irrelevant if d.key not in chosen)
+
+
 def _own_tokens(passage: Passage, scored: Scored) -> TokenVectors:
     """Token places counted from the passage's own text; those of its headings come before 0."""
     before = len(encoded_text(passage)) - len(passage.text)
-    tokens = scored.tokens.vectors()
-    return TokenVectors(tokens.vectors, tokens.offsets - before)
+    return TokenVectors(scored.tokens.vectors, scored.tokens.offsets - before)
 
 
 def _relevant(prepared: Prepared, ranked: Sequence[Ranked]) -> tuple[Sequence[Ranked], tuple[Dropped, ...]]:
@@ -270,7 +303,6 @@ def _finish(run: JobRun, prepared: Prepared, outcome: Outcome) -> None:
 
 
 def _store(session: Session, run: JobRun, prepared: Prepared, outcome: Outcome) -> AnswerStatus:
-    store_tokens(session, encoder_name(), list(outcome.ranking.made.items()))
     search = prepared.query.task == "search"
     query_repository.store_ranking(
         session,
@@ -302,6 +334,7 @@ def _trace(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
     trace: dict[str, Any] = {
         "routes": {r.value: report.as_json() for r, report in outcome.ranking.recalled.reports.items()},
         "question_lang": outcome.ranking.question.lang.value,
+        "names": _names(outcome.ranking),
         "total": outcome.total,
         "dropped": [{"passage_id": d.key, "why": d.why, "of": d.of} for d in outcome.dropped[:_STREAM_LIMIT]],
     }
@@ -309,7 +342,34 @@ def _trace(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
         trace["hits"] = list(outcome.hits)
     else:
         trace["best_relevance"] = max((e.score for e in outcome.evidence), default=0.0)
+        trace["readings"] = _readings(outcome)
     return trace
+
+
+def _names(ranking: Ranking) -> list[dict[str, Any]]:
+    """The names of the question with what they may mean, likeliest first."""
+    return [
+        {
+            "start": name.name.start,
+            "end": name.name.end,
+            "certainty": round(name.certainty, 3),
+            "readings": [
+                {"entity_id": entity_id, "share": round(share, 3)}
+                for entity_id, share in sorted(name.shares.items(), key=lambda item: (-item[1], item[0]))
+            ],
+        }
+        for name in ranking.entities.weighed
+    ]
+
+
+def _readings(outcome: Outcome) -> list[list[int]]:
+    """Markers of the evidence for each entity that a name of the question may mean; empty for one only."""
+    groups = [
+        [e.marker for e in outcome.evidence if e.passage.id in passages]
+        for passages in outcome.ranking.entities.each
+    ]
+    groups = [group for group in groups if group]
+    return groups if len(groups) > 1 else []
 
 
 def search_payload(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:

@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-
 from core.db import Database
-from core.errors import TransientError
+from core.errors import GeoError
 from core.types import Hit, Route, Scope
-from ingest.encode import TokenVectors, get_encoder
+from ingest.encode import get_encoder
 from ingest.fold import search_fold
-from retrieval.entity_route import catalogue_of, entities_in, grown_entities_in, mentioning_passages
+from ingest.similarity import similarity
+from retrieval.entity_route import EntityHits, catalogue_of, entity_hits, look_up
 from retrieval.filters import Filters
 from retrieval.identifiers import COMMON, Code, code_scores, codes, holds
 from retrieval.language import question_language
@@ -104,20 +103,14 @@ class SnapshotSource(Protocol):
 
 
 def prepare_question(text: str) -> Question:
-    """Encode a question once for the dense route, the rerank and the sentences (about 3 ms).
-
-    Raises:
-        TransientError: its vector is not finite; searching with it would find nothing.
-    """
-    tokens: list[TokenVectors] = []
-    vector = get_encoder().encode_both([text], "query", lambda _, own: tokens.append(own))[0]
-    if not np.isfinite(vector).all():
-        raise TransientError("The encoder gave no usable vector for the question; try again.")
+    """Encode a question once for the dense route, the rerank and the sentences (about 10 ms)."""
+    encoder = get_encoder()
+    encoded = encoder.encode_tokens_at([text], "query")[0]
     return Question(
         text=text,
         lang=question_language(text),
-        tokens=tokens[0].vectors,
-        vector=vector,
+        tokens=encoded.vectors,
+        vector=encoder.encode_query(text),
         terms=terms(text),
     )
 
@@ -143,7 +136,9 @@ class Searches:
 
     Attributes:
         pushdown: what the filters leave, looked up once.
+        entities: whether the entity route is asked.
         hidden: filled by the routes: ids that an index holds and this scope may not see now.
+        entity_hits: filled by the entity route, whose hits are more than an order.
     """
 
     db: Database
@@ -153,7 +148,9 @@ class Searches:
     filters: Filters
     k: int
     pushdown: Pushdown
+    entities: bool = True
     hidden: set[int] = field(default_factory=set[int])
+    entity_hits: list[EntityHits] = field(default_factory=list[EntityHits])
 
     def by_route(self) -> dict[Route, RouteSearch]:
         """One search per route; a question without codes asks no route for them."""
@@ -161,8 +158,9 @@ class Searches:
         searches: dict[Route, RouteSearch] = {
             Route.DENSE: self.dense,
             Route.LEXICAL: self.lexical,
-            Route.ENTITY: self.entity,
         }
+        if self.entities:
+            searches[Route.ENTITY] = self.entity
         if found:
             searches[Route.CODE] = lambda: self.code(found)
         return searches
@@ -186,13 +184,22 @@ class Searches:
 
     def entity(self) -> Sequence[Hit]:
         """Passages that mention an entity of the question."""
+        text = self.question.text
         with self.db.read() as session:
-            entities = {
-                **grown_entities_in(session, self.scope.tenant_id, self.question.text),
-                **entities_in(self.question.text, catalogue_of(session, self.scope.tenant_id)),
-            }
-            found = mentioning_passages(session, self.scope, self.filters, entities, limit=self.k)
-        return ranked_hits(Route.ENTITY, found)
+            catalogue = catalogue_of(session, self.scope.tenant_id)
+            links = look_up(session, self.scope, self.filters, text, catalogue)
+        found = entity_hits(text, links, limit=self.k, similarity=similarity, cosines=self._cosines)
+        self.entity_hits.append(found)
+        return ranked_hits(Route.ENTITY, found.scored)
+
+    def _cosines(self, passage_ids: Sequence[int]) -> dict[int, float]:
+        """Cosines of passages; none while the vectors are refused, which the dense route reports."""
+        vector = self.question.get().vector
+        try:
+            found = self.index.hot.search(vector, len(passage_ids), self.scope, passage_ids=passage_ids)
+        except GeoError:
+            return {}
+        return dict(found)
 
     def code(self, wanted: Sequence[Code]) -> Sequence[Hit]:
         """Passages that have a code of the question, the rarer the code the higher its score (at most 1)."""

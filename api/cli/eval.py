@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from api.cli.output import Json, emit
 
 _File = Annotated[Path, typer.Option(exists=True, dir_okay=False, readable=True)]
+
+
+def _table(what: str) -> Any:
+    return typer.Option(exists=True, dir_okay=False, readable=True, help=what)
+
 
 eval_app = typer.Typer(
     help="Measure quality on evaluation sets, on a scratch data folder.", no_args_is_help=True
@@ -113,13 +118,8 @@ def chunks(
 
 @eval_app.command("entities")
 def entities(
-    entities: Annotated[
-        Path,
-        typer.Option(exists=True, dir_okay=False, readable=True, help="TSV: qid, name, types, description."),
-    ],
-    mentions: Annotated[
-        Path, typer.Option(exists=True, dir_okay=False, readable=True, help="JSON lines with gold mentions.")
-    ],
+    entities: Annotated[Path | None, _table("TSV: qid, name, types, description.")] = None,
+    mentions: Annotated[Path | None, _table("JSON lines with gold mentions.")] = None,
     benchmark: Annotated[
         Path | None, typer.Option(exists=True, file_okay=False, help="Folder of <name>.benchmark.jsonl.")
     ] = None,
@@ -129,10 +129,80 @@ def entities(
     ] = True,
     threshold: Annotated[float | None, typer.Option(min=0, max=1, help="Default: the settings'.")] = None,
     encoder: Annotated[bool, typer.Option("--encoder/--no-encoder", help="Ask the encoder in doubt.")] = True,
+    aliases: Annotated[
+        list[Path] | None,
+        typer.Option(exists=True, dir_okay=False, help="JSON lines of entities with all their names."),
+    ] = None,
+    ambiguous: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, file_okay=False, help="Folder of questions about names of several entities."
+        ),
+    ] = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(exists=True, file_okay=False, help="Public data that these questions need as well."),
+    ] = None,
+    weight: Annotated[
+        list[float] | None, typer.Option(min=0, help="Weights of the entity route to compare.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Link mentions to a closed list of entities: accuracy, candidates, precision, recall, NIL."""
+    """Link mentions to a closed list of entities: accuracy, candidates, precision, recall, NIL.
+
+    With --aliases: find names however they are written. With --ambiguous: ask questions about one of several
+    entities of a name, with the entity route and without it.
+    """
     from core.settings import get_settings
+
+    if ambiguous is not None:
+        _ambiguous(ambiguous, public, weight, json)
+        return
+    limit = get_settings().ingest.link_threshold if threshold is None else threshold
+    if aliases:
+        _aliases(aliases, limit, json)
+        return
+    if entities is None or mentions is None:
+        raise typer.BadParameter("give --entities and --mentions, or --aliases, or --ambiguous")
+    _mentions(entities, mentions, benchmark, gold_mentions, limit, encoder, json)
+
+
+def _ambiguous(folder: Path, public: Path | None, weights: list[float] | None, json: bool) -> None:
+    from retrieval.measure_ambiguous import eval_ambiguous
+
+    figures = eval_ambiguous(folder, public, weights=weights)
+    if json:
+        emit(figures)
+        return
+    for chosen, parts in figures["by_weight"].items():
+        for part, values in parts.items():
+            print(f"weight {chosen:6}{part:10}{values['n']:5}  recall@5 {values['recall@5']:.4f}")
+    print(f"recall@5 rises by {figures['gain_recall@5']}")
+
+
+def _aliases(files: list[Path], threshold: float, json: bool) -> None:
+    from ingest.measure_aliases import eval_aliases
+    from retrieval.measure import report_progress
+
+    figures = eval_aliases(files, threshold=threshold, progress=report_progress("names"))
+    if json:
+        emit(figures)
+        return
+    for file, languages in figures["by_file"].items():
+        for lang, values in languages.items():
+            shown = "  ".join(f"{k} {v}" for k, v in values.items() if k != "n" and v is not None)
+            print(f"{file:24}{lang:4}{shown}")
+
+
+def _mentions(
+    entities: Path,
+    mentions: Path,
+    benchmark: Path | None,
+    gold_mentions: bool,
+    threshold: float,
+    encoder: bool,
+    json: bool,
+) -> None:
     from ingest.measure_entities import eval_entities
     from ingest.similarity import similarity
     from retrieval.measure import report_progress
@@ -142,7 +212,7 @@ def entities(
         mentions,
         benchmark,
         gold_mentions=gold_mentions,
-        threshold=get_settings().ingest.link_threshold if threshold is None else threshold,
+        threshold=threshold,
         similarity=similarity if encoder else None,
         progress=report_progress("link"),
     )

