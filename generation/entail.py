@@ -52,7 +52,9 @@ class EntailmentPack:
     def __init__(self, folder: Path, *, batch: int = 16, budget_ms: float = 1500.0) -> None:
         import torch
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
+        from transformers.utils import logging as transformers_logging
 
+        transformers_logging.disable_progress_bar()
         try:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
             self._model: Any = AutoModelForSequenceClassification.from_pretrained(str(folder)).eval()
