@@ -41,6 +41,11 @@ class ClaimBoard:
         self.claims: list[Claim] = []
         self.notices: list[Notice] = []
 
+    def use(self, evidence: Sequence[Evidence]) -> None:
+        """Cite from this evidence from now on."""
+        self._evidence = evidence
+        self._by_marker = {e.marker: e for e in evidence}
+
     def note(self, notice: Notice | None) -> None:
         """Say something beside the claims, once."""
         if notice is not None and notice not in self.notices:

@@ -325,6 +325,8 @@ def query_state(session: Session, query_id: str) -> QueryState:
         cancel_requested=row.cancel_requested,
         created_at=row.created_at,
         readings=tuple(tuple(group) for group in row.trace.get("readings", ())),
+        filters=dict(row.filters),
+        replay_of=row.replay_of,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from core.types import AnswerStatus, CitationMode, Claim, Usage
+from core.types import AnswerStatus, CitationMode, Claim, Evidence, Usage
 from generation.policy import CitationPolicy
 from generation.values import Notice
 
@@ -32,6 +32,8 @@ class QueryState:
     cancel_requested: bool
     created_at: datetime
     readings: tuple[tuple[int, ...], ...] = ()
+    filters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    replay_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Outcome:
         text: the fixed words of a refusal, or empty (the text is then the joined claims).
         mode_reason: why `mode_used` is not the mode asked for, or empty.
         notices: what a reader should know beside the claims.
+        evidence: what the answer was made from, where it is not what retrieval stored (a summary).
         record: what a replay compares: model, plan, seed, digests of prompt and grammar.
     """
 
@@ -54,3 +57,4 @@ class Outcome:
     timings_ms: Mapping[str, float] | None = None
     notices: tuple[Notice, ...] = ()
     record: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    evidence: tuple[Evidence, ...] | None = None

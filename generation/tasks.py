@@ -21,6 +21,9 @@ from generation import repository
 from generation.runtime import CancelWatch, EngineRuntime, configured_engine
 from generation.sources import document_facts
 from generation.stream import EventWriter, done_payload
+from generation.summarize import document_of
+from generation.summary_repository import document_evidence, replace_evidence
+from generation.summary_writer import SummaryWriter
 from generation.write import AnswerWriter
 from ingest.service import erase_deleted_sources
 
@@ -69,7 +72,12 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
     scope = Scope.internal(run.tenant_id)
     with run.db.read() as session:
         state = repository.query_state(session, run.subject_id)
-        evidence = repository.load_evidence(session, scope, run.subject_id)
+        summarized = document_of(dict(state.filters)) if state.task == "summarize" else None
+        evidence = (
+            document_evidence(session, scope.narrowed(state.collection_ids), summarized)
+            if summarized is not None
+            else repository.load_evidence(session, scope, run.subject_id)
+        )
         documents = document_facts(session, scope, (e.passage.document_id for e in evidence))
     events = EventWriter(get_redis(), state.id)
     if not state.status.terminal:
@@ -77,7 +85,7 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
             events.restart()
         with run.db.write() as session:
             repository.mark_running(session, state.id)
-        writer = AnswerWriter(
+        writer = (SummaryWriter if summarized is not None else AnswerWriter)(
             state,
             evidence,
             events,
@@ -92,6 +100,8 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
         passages = {e.passage.id: e.passage for e in evidence}
         with run.finish() as session:
             if repository.store_outcome(session, state.id, outcome, passages):
+                if outcome.evidence is not None:
+                    replace_evidence(session, state.id, outcome.evidence)
                 erase_deleted_sources(session, state.id)
     else:
         with run.finish():

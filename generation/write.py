@@ -145,7 +145,7 @@ class AnswerWriter:
         )
         for claim in found:
             self._board.show(claim, apart=bool(self._state.readings))
-        self._timings["extract"] = _ms(begun)
+        self._timings["extract"] = elapsed_ms(begun)
         if not self._board.claims:
             return self._refusal("no sentence could be quoted")
         return self._outcome(AnswerStatus.ANSWERED, CitationMode.EXTRACT, reason=reason)
@@ -154,7 +154,7 @@ class AnswerWriter:
         begun = time.monotonic()
         with self._runtime, self._watched():
             engine = self._runtime.wait_ready(self._deadline, stop=self._stop)
-            self._timings["engine_wait"] = _ms(begun)
+            self._timings["engine_wait"] = elapsed_ms(begun)
             if self._stop():
                 return self._outcome(AnswerStatus.CANCELLED, scheme.mode)
             prompt = self._prompt(engine, scheme)
@@ -163,7 +163,7 @@ class AnswerWriter:
             except InvalidInput as error:
                 return self._extract(f"no grammar for this evidence: {error.detail}")
             status, reason = self._stream(engine, prompt, scheme, grammar)
-        self._timings["generate"] = _ms(begun) - self._timings["engine_wait"]
+        self._timings["generate"] = elapsed_ms(begun) - self._timings["engine_wait"]
         if status is not AnswerStatus.ANSWERED:
             return self._outcome(status, scheme.mode, reason=reason)
         if not any(c.text for c in self._board.claims):
@@ -185,12 +185,12 @@ class AnswerWriter:
     def _max_sentences(self) -> int:
         return self._state.policy.max_sentences or self._settings.generation.max_sentences
 
-    def _prompt(self, engine: Engine, scheme: Scheme) -> Prompt:
+    def _prompt(self, engine: Engine, scheme: Scheme, evidence: Sequence[Evidence] | None = None) -> Prompt:
         plan = engine.planned.plan
         answer_tokens = self._answer_tokens(plan)
         return build_prompt(
             self._state.question,
-            self._evidence,
+            self._evidence if evidence is None else evidence,
             lang=self._lang,
             budget=plan.max_model_len - answer_tokens,
             count=engine.count_tokens,
@@ -230,7 +230,7 @@ class AnswerWriter:
         try:
             for chunk in engine.generate(request):
                 if not last.text and chunk.text:
-                    self._timings.setdefault("first_token", _ms(begun))
+                    self._timings.setdefault("first_token", elapsed_ms(begun))
                 last = chunk
                 self._take(parser.feed(chunk.text), prompt, scheme)
                 if self._repeats:
@@ -297,7 +297,7 @@ class AnswerWriter:
         self, status: AnswerStatus, mode: CitationMode | None = None, *, text: str = "", reason: str = ""
     ) -> Outcome:
         ANSWERS.labels(status.value, mode.value if mode else "none").inc()
-        self._timings["answer"] = _ms(self._begun)
+        self._timings["answer"] = elapsed_ms(self._begun)
         return Outcome(
             status=status,
             claims=tuple(self._board.claims),
@@ -311,5 +311,6 @@ class AnswerWriter:
         )
 
 
-def _ms(begun: float) -> float:
+def elapsed_ms(begun: float) -> float:
+    """Milliseconds since a `time.monotonic()` value."""
     return round((time.monotonic() - begun) * 1000, 1)

@@ -1,0 +1,60 @@
+"""Rows of a summary: all passages of one document in, the ones that it cites out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from core.models import DocumentRow, EvidenceRow, PassageRow
+from core.types import Evidence, Scope
+from generation.summarize import MAX_PASSAGES
+from retrieval.query_repository import live_passages
+
+
+def document_evidence(session: Session, scope: Scope, document_id: str) -> tuple[Evidence, ...]:
+    """The live passages of a document in order, marked from 1; empty when it is not visible or not live."""
+    ids = session.scalars(
+        select(PassageRow.id)
+        .join(DocumentRow, DocumentRow.id == PassageRow.document_id)
+        .where(
+            DocumentRow.id == document_id,
+            DocumentRow.tenant_id == scope.tenant_id,
+            PassageRow.version == DocumentRow.live_version,
+        )
+        .order_by(PassageRow.ordinal)
+        .limit(MAX_PASSAGES)
+    ).all()
+    live = live_passages(session, scope, ids)
+    known = [live[passage_id] for passage_id in ids if passage_id in live]
+    return tuple(
+        Evidence(
+            marker=marker,
+            passage=one.passage,
+            score=1.0,
+            document_name=one.document_name,
+            collection_id=one.collection_id,
+        )
+        for marker, one in enumerate(known, 1)
+    )
+
+
+def replace_evidence(session: Session, query_id: str, evidence: Sequence[Evidence]) -> None:
+    """Let the query's evidence be these passages."""
+    session.execute(delete(EvidenceRow).where(EvidenceRow.query_id == query_id))
+    session.add_all(
+        EvidenceRow(
+            query_id=query_id,
+            marker=e.marker,
+            passage_id=e.passage.id,
+            document_id=e.passage.document_id,
+            version=e.passage.version,
+            score=e.score,
+            routes=[],
+            sentences=[{"start": s.span.start, "end": s.span.end, "score": s.score} for s in e.sentences],
+            collapsed=0,
+        )
+        for e in evidence
+    )
+    session.flush()
