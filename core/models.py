@@ -380,6 +380,16 @@ class PassageVectorRow(Base):
     vector: Mapped[bytes] = mapped_column(LargeBinary)
 
 
+class PassageTokensRow(Base):
+    """Token vectors of a passage for the rerank, as `retrieval/token_codec.py` packs them (at most 16 kB)."""
+
+    __tablename__ = "passage_tokens"
+
+    passage_id: Mapped[int] = mapped_column(ForeignKey("passages.id", ondelete="CASCADE"), primary_key=True)
+    model: Mapped[str] = mapped_column(String(120), primary_key=True)
+    packed: Mapped[bytes] = mapped_column(LargeBinary)
+
+
 # -- entities ----------------------------------------------------------------------------------
 
 
@@ -501,9 +511,7 @@ class TierRow(Base):
         default=list, doc="generations kept for rollback, newest first"
     )
     refused: Mapped[str | None] = mapped_column(Text, doc="why readers refuse it, while it is damaged")
-    effort: Mapped[float] = mapped_column(
-        default=1.0, server_default=text("1.0"), doc="multiplies what a search of the tier looks at"
-    )
+    ram_bytes: Mapped[int | None] = mapped_column(BigInteger, doc="held by a process that serves it")
 
 
 class BuildRow(Base):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ Kind = Literal["query", "passage"]
 Vectors = npt.NDArray[np.float32]
 Int64 = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
+_T = TypeVar("_T")
 
 _BATCH_TEXTS = 32
 _MIN_NORM = 1e-6
@@ -64,6 +65,10 @@ class Network(Protocol):
 
     def tokens(self, ids: Int64, mask: Int64) -> Vectors:
         """[n, t, d] of tokens."""
+        ...
+
+    def both(self, ids: Int64, mask: Int64) -> tuple[Vectors, Vectors]:
+        """`pooled` and `tokens` of one pass."""
         ...
 
 
@@ -125,16 +130,44 @@ class Encoder:
 
     def encode_tokens_at(self, texts: Sequence[str], kind: Kind) -> list[TokenVectors]:
         """Like `encode_tokens`, with each token's place in its text."""
-        prompt = self._prompts[kind]
         result: list[TokenVectors | None] = [None] * len(texts)
         for rows, encodings in self._batches(texts, kind):
             states = self._forward(self.network.tokens, encodings)
             for row, encoding, state in zip(rows, encodings, states, strict=True):
-                offsets = np.asarray(encoding.offsets, np.int32) - len(prompt)
-                keep = (np.asarray(encoding.special_tokens_mask) == 0) & (offsets[:, 1] > 0)
-                vectors, _ = _unit_rows(state[: len(keep)][keep])
-                result[row] = TokenVectors(np.nan_to_num(vectors), np.maximum(offsets[keep], 0))
+                result[row] = self._own_tokens(encoding, state, kind)
         return [entry for entry in result if entry is not None]
+
+    def encode_both(
+        self, texts: Sequence[str], kind: Kind, keep: Callable[[int, TokenVectors], None]
+    ) -> Vectors:
+        """Vectors of the texts and, from the same pass, of their tokens.
+
+        Args:
+            texts: in any order.
+            kind: whose prompt they get.
+            keep: called once a text as `keep(row, tokens)`, batch by batch, so that the token vectors of all
+                texts are never held together.
+
+        Returns:
+            Like `encode_passages`.
+        """
+        vectors = np.empty((len(texts), self.dimension), np.float32)
+        for rows, encodings in self._batches(texts, kind):
+            pooled, states = self._forward(self.network.both, encodings)
+            vectors[rows], rejected = _unit_rows(pooled)
+            if rejected:
+                ENCODE_REJECTED.labels(kind).inc(rejected)
+                log.warning("encoder_rejected_vectors", extra={"kind": kind, "count": rejected})
+            for row, encoding, state in zip(rows, encodings, states, strict=True):
+                keep(row, self._own_tokens(encoding, state, kind))
+        return vectors
+
+    def _own_tokens(self, encoding: Any, state: Vectors, kind: Kind) -> TokenVectors:
+        """The tokens of the text itself, without padding, prompt and special tokens."""
+        offsets = np.asarray(encoding.offsets, np.int32) - len(self._prompts[kind])
+        keep = (np.asarray(encoding.special_tokens_mask) == 0) & (offsets[:, 1] > 0)
+        vectors, _ = _unit_rows(state[: len(keep)][keep])
+        return TokenVectors(np.nan_to_num(vectors), np.maximum(offsets[keep], 0))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens and prompt not counted."""
@@ -182,7 +215,7 @@ class Encoder:
             batch.append(row)
         yield batch, [encodings[r] for r in batch]
 
-    def _forward(self, run: Callable[[Int64, Int64], Vectors], encodings: Sequence[Any]) -> Vectors:
+    def _forward(self, run: Callable[[Int64, Int64], _T], encodings: Sequence[Any]) -> _T:
         width = len(encodings[0].ids)  # the batch is sorted, longest first
         ids = np.full((len(encodings), width), self.network.pad_id, np.int64)
         mask = np.zeros_like(ids)

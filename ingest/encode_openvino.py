@@ -140,15 +140,21 @@ class OpenVinoNetwork:
 
     def pooled(self, ids: Int64, mask: Int64) -> Float32:
         """[n, d] vectors of texts: ids and mask [n, t], padded."""
-        return self._run(ids, mask, POOLED)
+        return self._run(ids, mask, POOLED)[0]
 
     def tokens(self, ids: Int64, mask: Int64) -> Float32:
         """[n, t, d] vectors of tokens."""
-        return self._run(ids, mask, TOKENS)
+        return self._run(ids, mask, TOKENS)[0]
 
-    def _run(self, ids: Int64, mask: Int64, wanted: str) -> Float32:
+    def both(self, ids: Int64, mask: Int64) -> tuple[Float32, Float32]:
+        """`pooled` and `tokens` of one pass."""
+        pooled, tokens = self._run(ids, mask, POOLED, TOKENS)
+        return pooled, tokens
+
+    def _run(self, ids: Int64, mask: Int64, *wanted: str) -> list[Float32]:
         self._request.infer({"input_ids": ids, "attention_mask": mask}, share_inputs=True)
-        return np.array(self._request.get_tensor(wanted).data, np.float32)  # a copy: the next call overwrites
+        # Copies: the next call overwrites.
+        return [np.array(self._request.get_tensor(name).data, np.float32) for name in wanted]
 
 
 def _threads() -> int:

@@ -58,6 +58,14 @@ class TorchNetwork:
         """[n, t, d] vectors of tokens."""
         return self._run(ids, mask)["token_embeddings"].float().cpu().numpy()
 
+    def both(self, ids: Int64, mask: Int64) -> tuple[Float32, Float32]:
+        """`pooled` and `tokens` of one pass."""
+        output = self._run(ids, mask)
+        return (
+            output["sentence_embedding"].float().cpu().numpy(),
+            output["token_embeddings"].float().cpu().numpy(),
+        )
+
     def _run(self, ids: Int64, mask: Int64) -> dict[str, Any]:
         torch, device = self._torch, self._model.device
         with torch.inference_mode():

@@ -86,6 +86,7 @@ def _built(builder: Builder) -> int:
 
 def _builder(run: JobRun, build: BuildRow) -> Builder:
     from ingest.encode import get_encoder
+    from retrieval.embed import encode_for_index
     from retrieval.rebuild import Builder, BuildPlan
 
     served = served_space(run.db)
@@ -107,7 +108,7 @@ def _builder(run: JobRun, build: BuildRow) -> Builder:
         run.db,
         IndexFolder(get_settings().index_dir),
         plan,
-        lambda texts: get_encoder(space.model).encode_passages(texts),
+        lambda texts: encode_for_index(texts, space.model),
         encode_questions,
         _Steps(run, build.id),
     )

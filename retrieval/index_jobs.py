@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 from sqlalchemy.orm import Session
 
 from core.db import Database
@@ -30,9 +29,8 @@ from core.retry import classify
 from core.settings import get_settings
 from core.worker import Task
 from ingest.clean import visible
-from ingest.split import encoder_text
 from retrieval import index_repository as repository
-from retrieval.embed import reuse_vectors, to_bytes
+from retrieval.embed import Encoded, Vectors, reuse_vectors, usable
 from retrieval.writer import IndexWriter, VectorSpace, index_writer
 
 log = logging.getLogger(__name__)
@@ -45,7 +43,7 @@ _SLICE_MIN, _SLICE_MAX = 16, 1024  # passages per encoding; the rate decides
 _TRIED_TOGETHER = 8
 _GROUPED_BELOW = 3  # attempts that must be left to run alone
 NO_TEXT = "The document holds no text to search; upload one with content."
-Encode = Callable[[str, Sequence[str]], "np.typing.NDArray[np.float32]"]
+Encode = Callable[[str, Sequence[str]], "Vectors | Encoded"]
 
 
 @dataclass(slots=True, eq=False)
@@ -218,12 +216,12 @@ class IndexJobs:
         with self._db.read() as session:
             wanted = repository.passages_without_vector(session, [i for _, ids in parts for i in ids], model)
         texts = [p for p in wanted if visible(p.text)]  # a blank has no direction
-        vectors = self._encode(model, [encoder_text(p.heading_path, p.text) for p in texts]) if texts else []
-        stored = [(p.id, to_bytes(v)) for p, v in zip(texts, vectors, strict=True) if np.isfinite(v).all()]
-        failed = {p.id for p in wanted} - {i for i, _ in stored}
+        made = usable(texts, lambda given: self._encode(model, given))
+        failed = {p.id for p in wanted} - {i for i, _ in made.vectors}
         lost: list[tuple[OpenJob, LeaseLost]] = []
         with self._db.write() as session:
-            repository.store_vectors(session, model, stored)
+            repository.store_vectors(session, model, made.vectors)
+            repository.store_tokens(session, model, made.tokens)
             for job, ids in parts:
                 try:
                     job.run.report(session, job.done + len(ids), len(job.ids))

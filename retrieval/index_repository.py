@@ -24,6 +24,7 @@ from core.models import (
     MentionRow,
     NearDuplicateRow,
     PassageRow,
+    PassageTokensRow,
     PassageVectorRow,
     QueryRow,
     SignatureBandRow,
@@ -223,27 +224,51 @@ def passages_without_vector(session: Session, ids: Sequence[int], model: str) ->
     return found
 
 
-def vectors_by_text(session: Session, document_id: str, ids: Sequence[int], model: str) -> dict[str, bytes]:
-    """Vectors of the document's passages other than `ids`, by what the encoder was given for them."""
+def vectors_by_text(
+    session: Session, document_id: str, ids: Sequence[int], model: str
+) -> dict[str, tuple[bytes, bytes | None]]:
+    """(vector, token vectors) of the document's other passages, by what the encoder was given for them."""
     own = set(ids)
+    has_tokens = and_(PassageTokensRow.passage_id == PassageRow.id, PassageTokensRow.model == model)
     rows = session.execute(
-        select(PassageRow.id, PassageRow.heading_path, PassageRow.text, PassageVectorRow.vector)
+        select(
+            PassageRow.id,
+            PassageRow.heading_path,
+            PassageRow.text,
+            PassageVectorRow.vector,
+            PassageTokensRow.packed,
+        )
         .join(PassageVectorRow, PassageVectorRow.passage_id == PassageRow.id)
+        .outerjoin(PassageTokensRow, has_tokens)
         .where(PassageRow.document_id == document_id, PassageVectorRow.model == model)
     )
-    return {encoder_text(path, text): vector for i, path, text, vector in rows if i not in own}
+    return {
+        encoder_text(path, text): (vector, tokens) for i, path, text, vector, tokens in rows if i not in own
+    }
 
 
 def store_vectors(session: Session, model: str, vectors: Sequence[tuple[int, bytes]]) -> None:
     """Insert vectors; one that is stored already, or whose passage is gone, is left alone."""
-    if not vectors:
-        return
-    ids = [passage_id for passage_id, _ in vectors]
-    known = set(session.scalars(select(PassageRow.id).where(PassageRow.id.in_(ids))))
+    rows = [{"passage_id": i, "model": model, "vector": v} for i, v in vectors]
+    _insert_missing(session, PassageVectorRow, rows)
+
+
+def store_tokens(session: Session, model: str, tokens: Sequence[tuple[int, bytes]]) -> None:
+    """Insert packed token vectors, like `store_vectors`."""
+    rows = [{"passage_id": i, "model": model, "packed": t} for i, t in tokens]
+    _insert_missing(session, PassageTokensRow, rows)
+
+
+def _insert_missing(
+    session: Session, table: type[PassageVectorRow | PassageTokensRow], rows: Sequence[dict[str, Any]]
+) -> None:
     insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
-    values = [{"passage_id": i, "model": model, "vector": v} for i, v in vectors if i in known]
-    if values:
-        session.execute(insert(PassageVectorRow).on_conflict_do_nothing(), values)
+    for start in range(0, len(rows), _BATCH):
+        batch = rows[start : start + _BATCH]
+        ids = [row["passage_id"] for row in batch]
+        known = set(session.scalars(select(PassageRow.id).where(PassageRow.id.in_(ids))))
+        if values := [row for row in batch if row["passage_id"] in known]:
+            session.execute(insert(table).on_conflict_do_nothing(), values)
 
 
 # -- documents ---------------------------------------------------------------------------------

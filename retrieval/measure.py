@@ -140,7 +140,7 @@ def _ask_all(stack: ScratchStack, asked: Sequence[tuple[str, str]], judged: Qrel
         document_of = {
             r.stored.passage.id: stack.corpus_ids[r.stored.passage.document_id] for r in ranking.ranked
         }
-        relevant = judged[query_id]
+        relevant = {stack.same.get(document, document): gain for document, gain in judged[query_id].items()}
         final.add(_documents([r.stored.passage.id for r in ranking.ranked], document_of), relevant)
         for route, tally in by_route.items():
             hits = ranking.recalled.hits.get(route, ())

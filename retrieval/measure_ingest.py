@@ -22,6 +22,7 @@ from core.measured import machine, versions
 from core.settings import get_settings
 from ingest.peers import peer_python
 from retrieval.measure import LIBRARIES, SEED
+from retrieval.measure_linking import named_passages
 from retrieval.measure_texts import made_passages
 
 PEERS = ("txtai==9.14.0", "haystack-ai==3.4.1")
@@ -31,7 +32,7 @@ _BESIDE = (
 )  # fmt: skip
 PEER_FOLDER = Path(".venv-peers-index")
 LIMIT = {"ratio_txtai": 1.0, "ratio_haystack": 5.0, "exponent": 1.05, "rss_growth": 0.1, "ratio_fp32": 2.5,
-         "drift": 0.01}  # fmt: skip
+         "drift": 0.01, "linking_extra": 0.25}  # fmt: skip
 _EMBEDDED = 48  # passages of up to 50 words: 20 to 250 tokens
 Note = Callable[[str], None]
 Figures = dict[str, Any]
@@ -46,7 +47,8 @@ def bench_ingest(
         sizes: numbers of documents; the peers run at the largest.
         rounds: interleaved rounds.
         corpus: JSON lines, a string or an object with `text` each, as many as the largest size; None = made.
-        line: documents that walk through all stages; 0 leaves that and the parser's memory out.
+        line: documents that walk through all stages, and a third of them per round and language for what
+            linking adds; 0 leaves both and the parser's memory out.
         note: told about progress.
 
     Raises:
@@ -62,10 +64,12 @@ def bench_ingest(
             short, passages if corpus else made_passages(_EMBEDDED, seed=SEED, shortest=4, longest=50)
         )
         embed = _run([sys.executable, "-m", "ingest.measure_embed", str(short), str(rounds)], 2)
-        walk = {}
+        walk: Figures = {}
         if line:
             note("line")
             walk = _child("line", str(files[0]), str(line))
+            note("linking")
+            walk["linking_extra"] = _linking(Path(scratch), corpus, passages, line, rounds)
     return {
         **_import_figures(runs, sorted(sizes)),
         **walk,
@@ -84,6 +88,18 @@ def bench_ingest(
         "and embeddings, saved by its own save_to_disk (it has no store of its own that persists as it goes)",
         "limit": LIMIT,
     }
+
+
+def _linking(scratch: Path, corpus: Path | None, passages: Sequence[str], line: int, rounds: int) -> Figures:
+    """Processor time of linking over that of the other stages: of both languages together, and of each."""
+    documents = max(1, line // 3)
+    texts = scratch / "linking.jsonl"
+    _write_texts(texts, passages if corpus else named_passages(20 * documents * (rounds + 1), seed=SEED))
+    ratios = _run(
+        [sys.executable, "-m", "retrieval.measure_linking", str(texts), str(documents), str(rounds)], 1
+    )
+    spreads = {group: _spread(values) for group, values in ratios.items()}
+    return {**spreads.pop("both", {}), **spreads}
 
 
 def _passages(corpus: Path | None, count: int) -> list[str]:

@@ -74,11 +74,11 @@ def measure_line(passages: str, count: str) -> Figures:
     with scratch_stack() as stack:
         stack.ingest(warm)
         begun = time.perf_counter()
-        seconds = {"upload": _cpu(lambda: stack.upload(documents))}
-        seconds["parse"] = _cpu(lambda: stack.run_jobs([Task.NORMALIZE]))
-        seconds["mentions"] = _cpu(lambda: stack.run_jobs([Task.DISAMBIGUATE]))
-        seconds["encode"] = _cpu(lambda: _encode(stack))
-        seconds["publish"] = _cpu(lambda: stack.run_jobs([Task.INDEX]))
+        seconds = {"upload": cpu_seconds(lambda: stack.upload(documents))}
+        seconds["parse"] = cpu_seconds(lambda: stack.run_jobs([Task.NORMALIZE]))
+        seconds["mentions"] = cpu_seconds(lambda: stack.run_jobs([Task.DISAMBIGUATE]))
+        seconds["encode"] = cpu_seconds(lambda: encode_all(stack))
+        seconds["publish"] = cpu_seconds(lambda: stack.run_jobs([Task.INDEX]))
         wall = time.perf_counter() - begun
         growth = _parser_growth(stack)
     total = sum(seconds.values())
@@ -92,7 +92,7 @@ def measure_line(passages: str, count: str) -> Figures:
     }  # fmt: skip
 
 
-def _cpu(work: Callable[[], object]) -> float:
+def cpu_seconds(work: Callable[[], object]) -> float:
     """Processor seconds of this process and its parser."""
     begun = _used()
     work()
@@ -106,13 +106,14 @@ def _used() -> float:
     )
 
 
-def _encode(stack: ScratchStack) -> None:
-    from ingest.encode import encode_passages, encoder_name
-    from retrieval.embed import embed_missing
+def encode_all(stack: ScratchStack) -> None:
+    """Give every passage that has none its vector."""
+    from ingest.encode import encoder_name
+    from retrieval.embed import embed_missing, encode_for_index
 
     with stack.db.read() as session:
         ids = list(session.scalars(select(PassageRow.id)))
-    embed_missing(stack.db, ids, encoder_name(), encode_passages)
+    embed_missing(stack.db, ids, encoder_name(), encode_for_index)
 
 
 def _parser_growth(stack: ScratchStack) -> float:

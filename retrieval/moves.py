@@ -23,6 +23,7 @@ from core.types import DocumentStatus, Role, Scope, Tier
 from retrieval.access import lock_documents
 from retrieval.placement import Move
 from retrieval.placement_repository import note_moved
+from retrieval.placing import ring, want
 
 PLANNED, DONE, DROPPED, SUPERSEDED = "planned", "done", "dropped", "superseded"
 STATUSES = (PLANNED, DONE, DROPPED, SUPERSEDED)
@@ -37,7 +38,7 @@ class MoveEvent:
         reason: see `placement.Reason`; `facts` are its numbers (`uses`, `age_days`).
         status: `planned`, `done`, `dropped` (the document went) or `superseded` (another tier was chosen).
         moved_by: key id of the operator, or `policy`.
-        generation: the first one that serves it from the new tier.
+        generation: the one served when it was seen in its new tier.
     """
 
     id: int
@@ -80,6 +81,8 @@ def record_moves(session: Session, moves: Sequence[Move], by: str, now: datetime
         ).all()
         accepted += [row.id for row in rows if _record(session, row, wanted[row.id], by, now)]
     session.flush()
+    for tier in Tier:
+        want(session, [i for i in accepted if wanted[i].to is tier], tier)
     return accepted
 
 
@@ -92,9 +95,8 @@ def _record(session: Session, row: DocumentRow, move: Move, by: str, now: dateti
         .values(status=SUPERSEDED, open_key=None, finished_at=now)
     )
     if move.to.value == row.tier:  # back before it went
-        row.wanted_tier = None
+        want(session, [row.id], move.to)
         return False
-    row.wanted_tier = move.to.value
     session.add(
         MoveRow(
             tenant_id=row.tenant_id,
@@ -114,7 +116,11 @@ def _record(session: Session, row: DocumentRow, move: Move, by: str, now: dateti
 
 
 def settle_moves(session: Session, now: datetime) -> int:
-    """Close the open moves whose documents have arrived or are gone; returns how many have arrived."""
+    """Close the open moves whose documents have arrived or are gone, and ring for those that are left.
+
+    Returns:
+        How many have arrived.
+    """
     rows = session.execute(
         select(MoveRow, DocumentRow.tier, DocumentRow.status)
         .outerjoin(DocumentRow, DocumentRow.id == MoveRow.document_id)
@@ -122,6 +128,7 @@ def settle_moves(session: Session, now: datetime) -> int:
     ).all()
     served = session.get(TierRow, Tier.HOT.value)
     arrived: list[str] = []
+    waiting = False
     for move, tier, status in rows:
         if not status or status == DocumentStatus.DELETING.value:
             move.status, move.open_key, move.finished_at = DROPPED, None, now
@@ -130,6 +137,10 @@ def settle_moves(session: Session, now: datetime) -> int:
             move.generation = served.generation if served else None
             arrived.append(move.document_id)
             MOVES.labels(move.from_tier, move.to_tier, move.reason).inc()
+        else:
+            waiting = True
+    if waiting:  # a job that failed left them
+        ring(session)
     note_moved(session, arrived, now)
     return len(arrived)
 

@@ -1,6 +1,6 @@
-"""Runs inside the peers' environment: tantivy used alone, or bm25s, on tokens that are given.
+"""Runs inside the peers' environment: tantivy used alone, or bm25s, on the tokens of our analyser.
 
-    python peer_lexical.py tantivy|bm25s FOLDER
+    python peer_lexical.py tantivy|bm25s FOLDER PRODUCT
 
 The index is built once, then each line of the input is answered with milliseconds (see `measure_lexical`).
 """
@@ -19,6 +19,7 @@ import psutil
 _COLLECTIONS = 10
 _MODES = {"k10": (10, None), "k50": (50, None), "half": (10, 5), "tenth": (10, 1)}
 Answer = Callable[[str], Any]
+Tokens = Callable[[str], list[str]]
 
 
 def _rows(place: Path) -> Iterator[str]:
@@ -27,17 +28,16 @@ def _rows(place: Path) -> Iterator[str]:
             yield json.loads(line)["tokens"]
 
 
-def _timed(search: Callable[[Any], Any], questions: Sequence[Any]) -> dict[str, float]:
+def _timed(search: Callable[[str], Any], questions: Sequence[str]) -> dict[str, list[float]]:
     ms: list[float] = []
     for question in questions:
         begun = time.perf_counter()
         search(question)
         ms.append((time.perf_counter() - begun) * 1000)
-    ms.sort()
-    return {"mean_ms": sum(ms) / len(ms), "p99_ms": ms[int(len(ms) * 0.99)]}
+    return {"ms": ms}
 
 
-def _tantivy(place: Path, questions: list[list[str]]) -> Answer:
+def _tantivy(place: Path, questions: list[str], tokens_of: Tokens) -> Answer:
     import tantivy
 
     builder = tantivy.SchemaBuilder()
@@ -57,9 +57,12 @@ def _tantivy(place: Path, questions: list[list[str]]) -> Answer:
     searcher, schema, query = index.searcher(), index.schema, tantivy.Query
     should, must = tantivy.Occur.Should, tantivy.Occur.Must
 
-    def tuned(tokens: list[str], k: int, collections: int | None) -> Any:
+    def tuned(question: str, k: int, collections: int | None) -> Any:
         match = query.boolean_query(
-            [(should, query.term_query(schema, "body", token, index_option="freq")) for token in tokens]
+            [
+                (should, query.term_query(schema, "body", token, index_option="freq"))
+                for token in tokens_of(question)
+            ]
         )
         if collections is not None:
             names = [f"col{n}" for n in range(collections)]
@@ -68,8 +71,9 @@ def _tantivy(place: Path, questions: list[list[str]]) -> Answer:
         hits = searcher.search(match, limit=k, count=False).hits
         return searcher.fast_field_values("id", [address for _, address in hits])
 
-    def as_documented(tokens: list[str]) -> list[Any]:
-        text = " ".join("".join(c if c.isalnum() else f"\\{c}" for c in token) for token in tokens)
+    def as_documented(question: str) -> list[Any]:
+        escaped = ("".join(c if c.isalnum() else f"\\{c}" for c in token) for token in tokens_of(question))
+        text = " ".join(escaped)
         hits = searcher.search(index.parse_query(text, ["body"]), 10).hits
         return [searcher.doc(address)["id"][0] for _, address in hits]
 
@@ -77,21 +81,23 @@ def _tantivy(place: Path, questions: list[list[str]]) -> Answer:
         if mode == "as_documented":
             return _timed(as_documented, questions)
         k, collections = _MODES[mode]
-        return _timed(lambda tokens: tuned(tokens, k, collections), questions)
+        return _timed(lambda question: tuned(question, k, collections), questions)
 
     return answer
 
 
-def _bm25s(place: Path, questions: list[list[str]]) -> Answer:
+def _bm25s(place: Path, questions: list[str], tokens_of: Tokens) -> Answer:
     import bm25s  # pyright: ignore[reportMissingImports] - only the peers have it
 
-    corpus = [row.split(" ") for row in _rows(place)]
+    vocabulary: dict[str, int] = {}
+    corpus = [[vocabulary.setdefault(t, len(vocabulary)) for t in row.split(" ")] for row in _rows(place)]
     retriever = bm25s.BM25(method="lucene", k1=1.2, b=0.75, backend="numba")
-    retriever.index(corpus, show_progress=False)
+    retriever.index((corpus, vocabulary), show_progress=False)
     del corpus
 
-    def found(asked: list[list[str]]) -> Any:
-        ids, _ = retriever.retrieve(asked, k=10, show_progress=False, n_threads=1)
+    def found(asked: list[str]) -> Any:
+        tokens = [tokens_of(question) for question in asked]
+        ids, _ = retriever.retrieve(tokens, k=10, show_progress=False, n_threads=1)
         return ids
 
     found(questions[:1])  # compile
@@ -102,18 +108,21 @@ def _bm25s(place: Path, questions: list[list[str]]) -> Answer:
         if mode == "batch":
             begun = time.perf_counter()
             found(questions)
-            return {"mean_ms": (time.perf_counter() - begun) * 1000 / len(questions)}
-        return _timed(lambda tokens: found([tokens]), questions)
+            return {"ms": [(time.perf_counter() - begun) * 1000 / len(questions)]}
+        return _timed(lambda question: found([question]), questions)
 
     return answer
 
 
-def main(peer: str, folder: str) -> None:
+def main(peer: str, folder: str, product: str) -> None:
     """Build, then answer requests until the input ends."""
+    sys.path.append(product)
+    from retrieval.analyzer import tokens
+
     place = Path(folder)
-    questions = [q["tokens"] for q in json.loads((place / "questions.json").read_text(encoding="utf-8"))]
+    questions: list[str] = json.loads((place / "questions.json").read_text(encoding="utf-8"))
     begun = time.perf_counter()
-    answer = {"tantivy": _tantivy, "bm25s": _bm25s}[peer](place, questions)
+    answer = {"tantivy": _tantivy, "bm25s": _bm25s}[peer](place, questions, tokens)
     ready = {"build_s": round(time.perf_counter() - begun, 2)}
     ready["rss_mib"] = round(psutil.Process().memory_info().rss / 2**20, 1)
     print(json.dumps(ready), flush=True)  # noqa: T201 - read by `measure_lexical`

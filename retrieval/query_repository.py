@@ -18,6 +18,7 @@ from core.models import (
     EnginePlanRow,
     EvidenceRow,
     PassageRow,
+    PassageTokensRow,
     QueryRow,
 )
 from core.types import AnswerStatus, DocumentStatus, Evidence, Lang, Passage, Scope, Span
@@ -124,6 +125,16 @@ def live_languages(
         )
         found.update((passage_id, _lang(lang)) for passage_id, lang in rows)
     return found
+
+
+def stored_tokens(session: Session, passage_ids: Sequence[int], model: str) -> dict[int, bytes]:
+    """Packed token vectors by id; ids come from `live_passages`, which looked at the scope."""
+    rows = session.execute(
+        select(PassageTokensRow.passage_id, PassageTokensRow.packed).where(
+            PassageTokensRow.passage_id.in_(passage_ids), PassageTokensRow.model == model
+        )
+    )
+    return {row.passage_id: row.packed for row in rows}
 
 
 def filtered_document_ids(session: Session, scope: Scope, filters: Filters) -> list[str] | None:

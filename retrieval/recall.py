@@ -10,7 +10,7 @@ from functools import lru_cache
 from core.db import Database
 from core.settings import RetrievalSettings, get_settings
 from core.types import Lang, Passage, Route, Scope
-from ingest.encode import TokenVectors, get_encoder
+from ingest.encode import encoder_name, get_encoder
 from ingest.split import encoder_text
 from retrieval.entity_route import EntityHits
 from retrieval.filters import Filters
@@ -21,16 +21,18 @@ from retrieval.pushdown import Pushdown
 from retrieval.query_repository import (
     StoredPassage,
     live_passages,
+    stored_tokens,
 )
 from retrieval.relevance import Question
 from retrieval.rerank import Scored, TokenCache, final_order, score_head
 from retrieval.routes import Recalled, get_route_pool, without_parts
 from retrieval.searches import LazyQuestion, Searches, Snapshot, SnapshotSource
+from retrieval.token_codec import pack_tokens
 
 # Chosen on CMRC 2018, DRCD and CLAPNQ (recall@1, nDCG@10): a lexical weight of 0.75 is within .003 of the
 # best on each, 1.0 loses .004 on CLAPNQ. The weight of the entity route is a setting.
 ROUTE_WEIGHTS: Mapping[Route, float] = {Route.DENSE: 1.0, Route.LEXICAL: 0.75}
-_TOKEN_CACHE_BYTES = 128 << 20  # about 500 passages of 320 tokens at 384 dimensions
+_TOKEN_CACHE_BYTES = 64 << 20  # about 6,000 passages; what is not here is read from the database
 _SNAPSHOT_TRIES = 3  # the last one is taken as it is: the index changes faster than a query is answered
 _ROUTE_SPARES = 2  # threads per route and query thread, so that late routes do not starve the next query
 
@@ -54,12 +56,17 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The final ranking, best first, with everything a trace tells of how it came to be."""
+    """The final ranking, best first, with everything a trace tells of how it came to be.
+
+    Attributes:
+        made: packed token vectors of passages that were indexed without them, to be stored.
+    """
 
     question: Question
     ranked: tuple[Ranked, ...]
     recalled: Recalled
     generation: int
+    made: dict[int, bytes] = field(default_factory=dict[int, bytes])
     timings_ms: dict[str, float] = field(default_factory=dict[str, float])
     entities: EntityHits = field(default_factory=EntityHits)
 
@@ -111,12 +118,15 @@ def rank(
         (f.passage_id, encoded_text(known[f.passage_id].passage), known[f.passage_id].passage.lang)
         for f in fused[: s.rerank_k]
     ]
-    scored = {
-        one.passage_id: one
-        for one in score_head(
-            question.get(), head, encode=_encode, cache=token_cache(), budget_s=s.rerank_budget_ms / 1000
-        )
-    }
+    reranked = score_head(
+        question.get(),
+        head,
+        load=lambda ids: _stored(db, ids),
+        encode=_encode,
+        cache=token_cache(),
+        budget_s=s.rerank_budget_ms / 1000,
+    )
+    scored = {one.passage_id: one for one in reranked.scored}
     order = final_order(
         [(f.passage_id, f.score) for f in fused],
         {i: x.maxsim for i, x in scored.items()},
@@ -128,7 +138,7 @@ def rank(
         Ranked(known[i], by_id[i], score, scored[i].relevance if i in scored else 0.0, scored.get(i))
         for i, score in order
     )
-    return Ranking(question.get(), ranked, recalled, snapshot.generation, watch.laps, entities)
+    return Ranking(question.get(), ranked, recalled, snapshot.generation, reranked.made, watch.laps, entities)
 
 
 def _recall_live(
@@ -220,8 +230,14 @@ def _ids(recalled: Recalled) -> set[int]:
     return {hit.passage_id for hits in recalled.hits.values() for hit in hits}
 
 
-def _encode(texts: Sequence[str]) -> Sequence[TokenVectors]:
-    return get_encoder().encode_tokens_at(texts, "passage")
+def _stored(db: Database, passage_ids: Sequence[int]) -> dict[int, bytes]:
+    with db.read() as session:
+        return stored_tokens(session, passage_ids, encoder_name())
+
+
+def _encode(texts: Sequence[str]) -> Sequence[bytes]:
+    made = get_encoder().encode_tokens_at(texts, "passage")
+    return [pack_tokens(text, tokens) for text, tokens in zip(texts, made, strict=True)]
 
 
 class _Stopwatch:

@@ -33,6 +33,8 @@ from retrieval.recall_store import Sample, SampledQuestion, Window
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
+    from retrieval.vector_tier import TierStats
+
 log = logging.getLogger(__name__)
 
 K = 10
@@ -74,6 +76,10 @@ class Searched(Protocol):
     @property
     def refused(self) -> str:
         """Why it serves nothing; empty while it serves."""
+        ...
+
+    def stats(self) -> TierStats:
+        """What it takes in this process."""
         ...
 
     def search(

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from core.db import Database
 from core.errors import GeoError
-from core.models import TierRow
 from core.settings import get_settings
 from retrieval import recall_monitor as monitor
 from retrieval.manifest import IndexFolder, Manifest
 from retrieval.recall_monitor import Action, ServedTier
 from retrieval.recall_store import Window, any_waiting
+from retrieval.tier_repository import set_ram_bytes
 from retrieval.tiers import IndexReader, IndexSnapshot
 
 log = logging.getLogger(__name__)
@@ -38,6 +38,8 @@ def recall_round(db: Database) -> int:
     measured = monitor.measure(db, tiers, snapshot.generation, manifest.model)
     with db.write() as session:
         found = monitor.verdicts(session, tiers)
+        for tier in tiers:
+            set_ram_bytes(session, tier.name, tier.snapshot.stats().ram_bytes)
     for tier, (seen, judgement) in found.items():
         if judgement.action is Action.RAISE:
             raise_effort(db, manifest, tier, judgement.effort, seen)
@@ -70,11 +72,6 @@ def raise_effort(db: Database, manifest: Manifest, tier: str, effort: float, see
         log.warning("effort_not_raised", extra={"tier": tier, "detail": error.detail})
         return False
     with db.write() as session:
-        row = session.get(TierRow, tier)
-        if row is None:
-            row = TierRow(tier=tier)
-            session.add(row)
-        row.effort = effort
         details = {"from": ref.effort, "to": effort, "generation": served.generation, **monitor.told(seen)}
         monitor.note(session, "tier.effort", tier, details)
     log.info("effort_raised", extra={"tier": tier, "effort": effort, "generation": served.generation})

@@ -1,7 +1,7 @@
 """Late-interaction rerank with the encoder's own token vectors, and the scores that come from it.
 
-One pass of the encoder over the head of the ranking gives three things: the order, a calibrated relevance
-per passage (refusal is decided by it), and scored sentences for `extract`.
+The token vectors were made with the passages' own (`retrieval/token_codec.py`). They give three things: the
+order, a calibrated relevance per passage (refusal is decided by it), and scored sentences for `extract`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from core.types import Lang
-from ingest.encode import TokenVectors
 from retrieval.fuse import standardized
 from retrieval.relevance import Floats, Question, relevance
+from retrieval.token_codec import StoredTokens, unpack_tokens
 
-EncodeTokens = Callable[[Sequence[str]], Sequence[TokenVectors]]
+LoadTokens = Callable[[Sequence[int]], Mapping[int, bytes]]
+EncodeTokens = Callable[[Sequence[str]], Sequence[bytes]]
 
 RERANK_WEIGHT = 2.0  # of the standardized MaxSim beside the standardized fused score
 BATCH = 4  # passages per encoder call: the most that a spent time budget may be overrun by
@@ -38,85 +36,89 @@ class Scored:
     passage_id: int
     maxsim: float
     relevance: float
-    tokens: TokenVectors
+    tokens: StoredTokens
 
 
-def best_matches(question: Floats, passage: Floats) -> Floats:
-    """Cosine of each question token's best partner.
+def mean_of_best(similarities: Floats) -> float:
+    """MaxSim: mean over the question's tokens of the best cosine in the passage; 0 when a side has no tokens.
 
     Args:
-        question: [q, d] unit rows.
-        passage: [p, d] unit rows, p ≥ 1.
-
-    Returns:
-        [q]. The loop: `[max(dot(a, b) for b in passage) for a in question]`.
+        similarities: [q, t] cosines. The loop: `mean([max(row) for row in similarities])`.
 
     Source: Khattab and Zaharia, ColBERT, SIGIR 2020, doi:10.1145/3397271.3401075.
     """
-    return (question @ passage.T).max(axis=1)
-
-
-def maxsim(question: Floats, passage: Floats) -> float:
-    """Mean of `best_matches`, in [-1, 1]; 0 when either side has no tokens."""
-    if not len(question) or not len(passage):
-        return 0.0
-    return float(best_matches(question, passage).mean())
+    return float(similarities.max(axis=1).mean()) if similarities.size else 0.0
 
 
 class TokenCache:
-    """Token vectors of passages, in half precision, least recently used out first.
+    """Packed token vectors of passages, least recently used out first.
 
     A passage's text never changes under its id, so an entry is never stale.
 
     Args:
-        max_bytes: bound on the vectors kept.
+        max_bytes: bound on what is kept.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes, self._bytes = max_bytes, 0
-        self._kept: OrderedDict[int, tuple[npt.NDArray[np.float16], npt.NDArray[np.int32]]] = OrderedDict()
+        self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, passage_id: int) -> TokenVectors | None:
-        """The passage's token vectors as float32, or None."""
+    def get(self, passage_id: int) -> bytes | None:
+        """The passage's packed token vectors, or None."""
         with self._lock:
             kept = self._kept.get(passage_id)
-            if kept is None:
-                return None
-            self._kept.move_to_end(passage_id)
-        return TokenVectors(kept[0].astype(np.float32), kept[1])
+            if kept is not None:
+                self._kept.move_to_end(passage_id)
+            return kept
 
-    def put(self, passage_id: int, tokens: TokenVectors) -> None:
-        """Keep a passage's token vectors."""
-        half = tokens.vectors.astype(np.float16)
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._kept.clear()
+            self._bytes = 0
+
+    def put(self, passage_id: int, packed: bytes) -> None:
+        """Keep a passage's packed token vectors."""
         with self._lock:
             if passage_id in self._kept:
                 return
-            self._kept[passage_id] = (half, tokens.offsets)
-            self._bytes += half.nbytes + tokens.offsets.nbytes
+            self._kept[passage_id] = packed
+            self._bytes += len(packed)
             while self._bytes > self._max_bytes and self._kept:
-                _, (vectors, offsets) = self._kept.popitem(last=False)
-                self._bytes -= vectors.nbytes + offsets.nbytes
+                _, oldest = self._kept.popitem(last=False)
+                self._bytes -= len(oldest)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What was scored, in the order given, and the token vectors that had to be made for it."""
+
+    scored: list[Scored]
+    made: dict[int, bytes]
 
 
 def score_head(
     question: Question,
     head: Sequence[tuple[int, str, Lang]],
     *,
+    load: LoadTokens,
     encode: EncodeTokens,
     cache: TokenCache,
     budget_s: float,
     clock: Callable[[], float] = time.perf_counter,
-) -> list[Scored]:
+) -> Head:
     """Score passages in the order given until all are done or the time budget is spent.
 
-    Cached passages cost no encoding. The rest are encoded in batches of `BATCH`; no batch begins after the
-    budget, so it is overrun by at most one. The first batch always runs: there is no evidence without it.
+    Cached and stored token vectors cost no encoding. The rest are encoded in batches of `BATCH`; no batch
+    begins after the budget, so it is overrun by at most one. When nothing is stored the first batch always
+    runs: there is no evidence without it.
 
     Args:
         question: the prepared question.
         head: (passage id, text, language), best first.
-        encode: token vectors of passages.
+        load: stored token vectors of these passages, packed; what is not stored is left out.
+        encode: packed token vectors of texts.
         cache: looked up first, filled afterwards.
         budget_s: seconds from now.
         clock: monotonic seconds.
@@ -125,22 +127,30 @@ def score_head(
         One entry per scored passage, in the order of `head`.
     """
     start = clock()
-    tokens = {passage_id: kept for passage_id, _, _ in head if (kept := cache.get(passage_id)) is not None}
-    missing = [(passage_id, text) for passage_id, text, _ in head if passage_id not in tokens]
+    packed = {passage_id: kept for passage_id, _, _ in head if (kept := cache.get(passage_id)) is not None}
+    if unknown := [passage_id for passage_id, _, _ in head if passage_id not in packed]:
+        packed.update(load(unknown))
+    made: dict[int, bytes] = {}
+    missing = [(passage_id, text) for passage_id, text, _ in head if passage_id not in packed]
     for at in range(0, len(missing), BATCH):
-        if at and clock() - start >= budget_s:
+        if (at or packed) and clock() - start >= budget_s:
             break
         batch = missing[at : at + BATCH]
-        for (passage_id, _), encoded in zip(batch, encode([text for _, text in batch]), strict=True):
-            tokens[passage_id] = encoded
-            cache.put(passage_id, encoded)
+        for (passage_id, _), tokens in zip(batch, encode([text for _, text in batch]), strict=True):
+            made[passage_id] = tokens
+    packed.update(made)
     scored: list[Scored] = []
     for passage_id, text, lang in head:
-        if passage_id in tokens:
-            similarity = maxsim(question.tokens, tokens[passage_id].vectors)
-            found = relevance(question, similarity, text, lang)
-            scored.append(Scored(passage_id, similarity, found, tokens[passage_id]))
-    return scored
+        if passage_id in packed:
+            cache.put(passage_id, packed[passage_id])
+            scored.append(_scored(question, passage_id, text, lang, packed[passage_id]))
+    return Head(scored, made)
+
+
+def _scored(question: Question, passage_id: int, text: str, lang: Lang, packed: bytes) -> Scored:
+    tokens = unpack_tokens(packed)
+    similarity = mean_of_best(tokens.similarities(question.tokens))
+    return Scored(passage_id, similarity, relevance(question, similarity, text, lang), tokens)
 
 
 def final_order(

@@ -26,6 +26,7 @@ from core.worker import Task, get_app, next_stage, worker_name
 from ingest.encode import TokenVectors, encoder_name
 from retrieval import query_repository
 from retrieval.filters import parse_filters
+from retrieval.index_repository import store_tokens
 from retrieval.pack import Candidate, Dropped, Selection, diversify, fit
 from retrieval.queries import page_of
 from retrieval.query_repository import StoredQuery
@@ -227,7 +228,8 @@ def _with_each(
 def _own_tokens(passage: Passage, scored: Scored) -> TokenVectors:
     """Token places counted from the passage's own text; those of its headings come before 0."""
     before = len(encoded_text(passage)) - len(passage.text)
-    return TokenVectors(scored.tokens.vectors, scored.tokens.offsets - before)
+    tokens = scored.tokens.vectors()
+    return TokenVectors(tokens.vectors, tokens.offsets - before)
 
 
 def _relevant(prepared: Prepared, ranked: Sequence[Ranked]) -> tuple[Sequence[Ranked], tuple[Dropped, ...]]:
@@ -303,6 +305,7 @@ def _finish(run: JobRun, prepared: Prepared, outcome: Outcome) -> None:
 
 
 def _store(session: Session, run: JobRun, prepared: Prepared, outcome: Outcome) -> AnswerStatus:
+    store_tokens(session, encoder_name(), list(outcome.ranking.made.items()))
     search = prepared.query.task == "search"
     query_repository.store_ranking(
         session,

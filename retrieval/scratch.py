@@ -59,7 +59,9 @@ class ScratchStack:
         self.scope = Scope(_TENANT, None, "evaluation", Role.OPERATOR)
         self.collection_id = ""
         self.corpus_ids: dict[str, str] = {}
-        """Document id → id in the corpus."""
+        """Document id → id in the corpus; of texts that are the same, the first one's."""
+        self.same: dict[str, str] = {}
+        """Id in the corpus → the id that stands for it, for texts that came before under another id."""
 
     def prepare(self) -> None:
         """Migrate the database; make the tenant and the collection, or take up those of a kept folder."""
@@ -70,6 +72,7 @@ class ScratchStack:
         if self._kept.is_file():
             kept = json.loads(self._kept.read_text(encoding="utf-8"))
             self.collection_id, self.corpus_ids = kept["collection_id"], kept["corpus_ids"]
+            self.same = kept["same"]
             return
         with self.db.write() as session:
             session.add(TenantRow(id=_TENANT, name="evaluation"))
@@ -94,11 +97,14 @@ class ScratchStack:
             raise GeoError(f"{self.corpus_ids.get(unready[0], unready[0])}: {unready[1]}: {unready[2]}")
 
     def upload(self, documents: Sequence[CorpusDocument]) -> None:
-        """Store the files; the jobs of their first stage then wait."""
+        """Store the files; the jobs of their first stage then wait.
+
+        A text without a character is left out: the door refuses it. The same bytes are one document.
+        """
         from ingest.service import BlobStore, register_upload
 
         cap = get_settings().api.max_upload_bytes
-        for document in documents:
+        for document in (d for d in documents if d.text.strip()):
             blob = BlobStore.of().stage([document.text.encode()], cap)
             with self.db.write() as session:
                 upload = register_upload(
@@ -109,8 +115,10 @@ class ScratchStack:
                     file_name=f"{_file_stem(document)}{document.suffix}",
                     declared_type="",
                 )
-            self.corpus_ids[upload.document.id] = document.id
-        kept = {"collection_id": self.collection_id, "corpus_ids": self.corpus_ids}
+            first = self.corpus_ids.setdefault(upload.document.id, document.id)
+            if first != document.id:
+                self.same[document.id] = first
+        kept = {"collection_id": self.collection_id, "corpus_ids": self.corpus_ids, "same": self.same}
         self._kept.write_text(json.dumps(kept), encoding="utf-8")
 
     @property

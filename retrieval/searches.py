@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
 from core.db import Database
-from core.errors import GeoError
+from core.errors import GeoError, TransientError
 from core.types import Hit, Route, Scope
-from ingest.encode import get_encoder
+from ingest.encode import TokenVectors, get_encoder
 from ingest.fold import search_fold
 from ingest.similarity import similarity
 from retrieval.entity_route import EntityHits, catalogue_of, entity_hits, look_up
@@ -103,14 +105,20 @@ class SnapshotSource(Protocol):
 
 
 def prepare_question(text: str) -> Question:
-    """Encode a question once for the dense route, the rerank and the sentences (about 10 ms)."""
-    encoder = get_encoder()
-    encoded = encoder.encode_tokens_at([text], "query")[0]
+    """Encode a question once for the dense route, the rerank and the sentences (about 3 ms).
+
+    Raises:
+        TransientError: its vector is not finite; searching with it would find nothing.
+    """
+    tokens: list[TokenVectors] = []
+    vector = get_encoder().encode_both([text], "query", lambda _, own: tokens.append(own))[0]
+    if not np.isfinite(vector).all():
+        raise TransientError("The encoder gave no usable vector for the question; try again.")
     return Question(
         text=text,
         lang=question_language(text),
-        tokens=encoded.vectors,
-        vector=encoder.encode_query(text),
+        tokens=tokens[0].vectors,
+        vector=vector,
         terms=terms(text),
     )
 
@@ -196,7 +204,7 @@ class Searches:
         """Cosines of passages; none while the vectors are refused, which the dense route reports."""
         vector = self.question.get().vector
         try:
-            found = self.index.hot.search(vector, len(passage_ids), self.scope, passage_ids=passage_ids)
+            found = self.index.dense.search(vector, len(passage_ids), self.scope, passage_ids=passage_ids)
         except GeoError:
             return {}
         return dict(found)

@@ -87,7 +87,7 @@ def index_jobs(db: Database, job_id: str) -> None:
     """Encode, publish and bring to life what this job and all that wait with it stand for."""
     from celery.worker import state
 
-    from ingest.encode import encode_passages
+    from retrieval.embed import encode_for_index
     from retrieval.index_jobs import IndexJobs
 
     def unindex_waiting() -> None:
@@ -97,7 +97,7 @@ def index_jobs(db: Database, job_id: str) -> None:
     IndexJobs(
         db,
         lambda: served_space(db),
-        lambda model, texts: encode_passages(texts, model=model),
+        lambda model, texts: encode_for_index(texts, model),
         stopping=lambda: (
             state.should_stop not in (None, False) or state.should_terminate not in (None, False)
         ),

@@ -81,3 +81,12 @@ def set_refused(session: Session, tier: str, reason: str | None) -> None:
         row = TierRow(tier=tier)
         session.add(row)
     row.refused = reason
+
+
+def set_ram_bytes(session: Session, tier: str, size: int) -> None:
+    """Note what a process that serves the tier holds of it in memory."""
+    row = session.get(TierRow, tier)
+    if row is None:
+        row = TierRow(tier=tier)
+        session.add(row)
+    row.ram_bytes = size

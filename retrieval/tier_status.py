@@ -29,6 +29,7 @@ class TierStatus:
         dead: rows that a compacting rebuild would leave out.
         segments: how many; `kinds` says of which search structure.
         bytes: on disk.
+        ram_bytes: held by a process that serves it, as last seen by the recall monitor; None before that.
         generation: published generation; 0 before the first.
         pending: log entries that are not searchable yet.
         previous: generations that a rollback can go to, newest first.
@@ -46,6 +47,7 @@ class TierStatus:
     segments: int = 0
     kinds: Mapping[str, int] = field(default_factory=dict[str, int])
     bytes: int = 0
+    ram_bytes: int | None = None
     generation: int = 0
     applied_seq: int = 0
     pending: int = 0
@@ -115,7 +117,8 @@ def _status(
         published_at=index.published_at if index else None,
         previous=tuple(index.previous) if index else (),
         recall=_recall(session, part),
-        effort=row.effort if row else 1.0,
+        effort=ref.effort,
+        ram_bytes=row.ram_bytes if row else None,
         moving=_moving(session, part),
         refused=refused,
         open_build=open_build(session, part),

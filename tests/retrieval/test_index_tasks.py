@@ -163,20 +163,20 @@ def test_a_document_deleted_meanwhile_is_not_indexed(db: Database, reader: Index
 def test_encoding_goes_on_where_an_earlier_attempt_stopped(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import ingest.encode
+    from retrieval import embed
 
     monkeypatch.setattr("retrieval.index_jobs._SLICE_MIN", 2)
     monkeypatch.setattr("retrieval.index_jobs._SLICE_MAX", 2)
     put(db, "d1", [f"Gate number {n} opens at dawn." for n in range(6)])
-    encode, seen = ingest.encode.encode_passages, []
+    encode, seen = embed.encode_for_index, []
 
-    def dies_in_the_second_batch(texts, progress=None, model=""):
+    def dies_in_the_second_batch(texts, model=""):
         seen.append(len(texts))
         if len(seen) == 2:
             raise ConnectionError("gone")
-        return encode(texts, progress)
+        return encode(texts)
 
-    monkeypatch.setattr(ingest.encode, "encode_passages", dies_in_the_second_batch)
+    monkeypatch.setattr(embed, "encode_for_index", dies_in_the_second_batch)
     assert index(db, "d1").status == "waiting"
     with db.read() as session:
         assert session.query(PassageVectorRow).count() == 2
@@ -188,16 +188,16 @@ def test_encoding_goes_on_where_an_earlier_attempt_stopped(
 def test_one_passage_without_a_vector_fails_alone(
     db: Database, reader: IndexReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import ingest.encode
+    from retrieval import embed
 
-    encode = ingest.encode.encode_passages
+    encode = embed.encode_for_index
 
-    def spoils_the_first(texts, progress=None, model=""):
-        vectors = encode(texts, progress)
-        vectors[0] = np.nan
-        return vectors
+    def spoils_the_first(texts, model=""):
+        encoded = encode(texts)
+        encoded.vectors[0] = np.nan
+        return encoded
 
-    monkeypatch.setattr(ingest.encode, "encode_passages", spoils_the_first)
+    monkeypatch.setattr(embed, "encode_for_index", spoils_the_first)
     put(db, "d1", LIGHTHOUSE)
     assert index(db, "d1").status == "done"
     assert status(db, "d1") == ("ready", 1)
@@ -235,20 +235,20 @@ def test_a_new_version_replaces_the_old_and_marks_its_answers_stale(
 def test_passages_that_a_new_version_keeps_are_not_encoded_again(
     db: Database, reader: IndexReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import ingest.encode
+    from retrieval import embed
 
     texts = [f"Gate number {n} opens at dawn." for n in range(5)]
     put(db, "d1", texts)
     index(db, "d1")
     with db.read() as session:
         before = [v.vector for v in session.query(PassageVectorRow).order_by(PassageVectorRow.passage_id)]
-    encode, seen = ingest.encode.encode_passages, []
+    encode, seen = embed.encode_for_index, []
 
-    def counted(given, progress=None, model=""):
+    def counted(given, model=""):
         seen.extend(given)
-        return encode(given, progress)
+        return encode(given)
 
-    monkeypatch.setattr(ingest.encode, "encode_passages", counted)
+    monkeypatch.setattr(embed, "encode_for_index", counted)
     put(db, "d1", [*texts[:3], "Gate number nine stays shut.", texts[4]], version=2)
     job = index(db, "d1", version=2)
     assert (job.status, job.progress_done, job.progress_total) == ("done", 5, 5)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from core.types import Lang
 from ingest.encode import TokenVectors
 from retrieval.relevance import Question, relevance, terms
-from retrieval.rerank import BATCH, TokenCache, best_matches, final_order, maxsim, score_head
+from retrieval.rerank import BATCH, Head, TokenCache, final_order, mean_of_best, score_head
 from retrieval.sentence_scores import score_sentences
+from retrieval.token_codec import pack_tokens
 
 rng = np.random.default_rng(7)
 
@@ -46,13 +47,12 @@ def _direction(character: str) -> np.ndarray:
 def test_maxsim_equals_its_loop(q: int, p: int) -> None:
     a, b = unit(q), unit(p)
     loop = [max(float(np.dot(x, y)) for y in b) for x in a]
-    assert np.allclose(best_matches(a, b), loop, atol=1e-6)
-    assert maxsim(a, b) == pytest.approx(sum(loop) / q, abs=1e-6)
+    assert mean_of_best(a @ b.T) == pytest.approx(sum(loop) / q, abs=1e-6)
 
 
 def test_a_text_without_tokens_is_similar_to_nothing() -> None:
-    assert maxsim(unit(3), np.empty((0, 8), np.float32)) == 0.0
-    assert maxsim(np.empty((0, 8), np.float32), unit(3)) == 0.0
+    assert mean_of_best(np.empty((3, 0), np.float32)) == 0.0
+    assert mean_of_best(np.empty((0, 3), np.float32)) == 0.0
 
 
 class Encoder:
@@ -61,41 +61,63 @@ class Encoder:
     def __init__(self) -> None:
         self.now, self.texts = 0.0, list[str]()
 
-    def encode(self, texts: Sequence[str]) -> list[TokenVectors]:
+    def encode(self, texts: Sequence[str]) -> list[bytes]:
         self.now += 1.0
         self.texts += texts
-        return [tokens_of(text) for text in texts]
+        return [pack_tokens(text, tokens_of(text)) for text in texts]
 
     def clock(self) -> float:
         return self.now
 
 
 HEAD = [(i, f"passage number {i}", Lang.EN) for i in range(1, 21)]
+ASKED = question("passage", Lang.EN, tokens_of("passage").vectors)
+
+
+def score(
+    encoder: Encoder, cache: TokenCache, budget_s: float, stored: dict[int, bytes] | None = None
+) -> Head:
+    def load(ids: Sequence[int]) -> dict[int, bytes]:
+        return {i: packed for i, packed in (stored or {}).items() if i in ids}
+
+    return score_head(
+        ASKED, HEAD, load=load, encode=encoder.encode, cache=cache, budget_s=budget_s, clock=encoder.clock
+    )
 
 
 def test_a_spent_budget_is_overrun_by_at_most_one_batch() -> None:
-    encoder, asked = Encoder(), question("passage", Lang.EN, tokens_of("passage").vectors)
-    scored = score_head(
-        asked, HEAD, encode=encoder.encode, cache=TokenCache(1 << 20), budget_s=1.5, clock=encoder.clock
-    )
-    assert [s.passage_id for s in scored] == list(range(1, 2 * BATCH + 1))
+    encoder = Encoder()
+    head = score(encoder, TokenCache(1 << 20), 1.5)
+    assert [s.passage_id for s in head.scored] == list(head.made) == list(range(1, 2 * BATCH + 1))
     assert encoder.now == 2.0
 
 
 def test_cached_passages_are_scored_alike_and_cost_nothing() -> None:
     encoder, cache = Encoder(), TokenCache(1 << 20)
-    asked = question("passage", Lang.EN, tokens_of("passage").vectors)
-    first = score_head(asked, HEAD, encode=encoder.encode, cache=cache, budget_s=99, clock=encoder.clock)
-    calls = len(encoder.texts)
-    again = score_head(asked, HEAD, encode=encoder.encode, cache=cache, budget_s=0, clock=encoder.clock)
-    assert len(encoder.texts) == calls == len(HEAD)
-    assert [s.maxsim for s in again] == pytest.approx([s.maxsim for s in first], abs=2e-3)
+    first = score(encoder, cache, 99)
+    again = score(encoder, cache, 0)
+    assert len(encoder.texts) == len(HEAD) == len(first.made)
+    assert again.made == {}
+    assert [s.maxsim for s in again.scored] == [s.maxsim for s in first.scored]
+
+
+def test_what_is_stored_is_not_encoded_and_a_spent_budget_leaves_out_the_rest() -> None:
+    encoder = Encoder()
+    stored = score(encoder, TokenCache(1 << 20), 99).made
+    fresh = Encoder()
+    assert [s.maxsim for s in score(fresh, TokenCache(1 << 20), 0, stored).scored] == [
+        s.maxsim for s in score(encoder, TokenCache(1 << 20), 99).scored
+    ]
+    assert fresh.texts == []
+    some = {i: stored[i] for i in (2, 5)}
+    head = score(fresh, TokenCache(1 << 20), 0, some)
+    assert [s.passage_id for s in head.scored] == [2, 5]
+    assert fresh.texts == []
 
 
 def test_the_cache_stays_below_its_bound_and_drops_the_oldest() -> None:
-    one = TokenVectors(unit(4), np.zeros((4, 2), np.int32))
-    size = 4 * 8 * 2 + 4 * 2 * 4
-    cache = TokenCache(2 * size)
+    one = bytes(100)
+    cache = TokenCache(2 * len(one))
     for passage_id in (1, 2):
         cache.put(passage_id, one)
     assert cache.get(1) is not None

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from core import streams
 from core.db import Database
 from core.errors import ConfigError, TransientError
 from core.ids import new_id
 from core.jobs import run_job
-from core.models import EvidenceRow, JobRow, PassageRow, QueryRow, TenantRow
+from core.models import EvidenceRow, JobRow, PassageRow, PassageTokensRow, QueryRow, TenantRow
 from core.packs import pack_path
 from core.redis_client import get_redis
 from core.settings import get_settings
@@ -24,6 +24,7 @@ from ingest.service import BlobStore, create_collection, register_upload
 from retrieval import rerank_task, searches
 from retrieval.queries import get_search_result, submit_query
 from retrieval.query_repository import live_passages
+from retrieval.recall import token_cache
 from retrieval.scratch import ScratchStack, scratch_stack
 
 RULE = "消防通道必须保持畅通，任何人不得堆放杂物，违者按规定处理。"
@@ -378,6 +379,33 @@ def test_the_one_passage_with_a_code_comes_first_among_its_near_copies(
     with stack.db.read() as session:
         first = session.get_one(PassageRow, evidence_rows(stack.db, query_id)[0].passage_id)
     assert code in first.text
+
+
+def test_token_vectors_are_stored_with_the_passage_and_leave_with_it(stack: ScratchStack) -> None:
+    with stack.db.write() as session:
+        collection = create_collection(session, stack.scope, name="short lived").id
+    add_texts(stack, stack.scope, collection, [("crane.txt", "The crane lifts nine tons.")])
+
+    def stored() -> list[int]:
+        with stack.db.read() as session:
+            return list(
+                session.scalars(
+                    select(PassageTokensRow.passage_id)
+                    .join(PassageRow, PassageRow.id == PassageTokensRow.passage_id)
+                    .where(PassageRow.collection_id == collection)
+                )
+            )
+
+    (passage_id,) = stored()
+    with stack.db.write() as session:
+        session.execute(delete(PassageTokensRow).where(PassageTokensRow.passage_id == passage_id))
+    token_cache().clear()
+    ask(stack, "How many tons does the crane lift?", collection=collection)
+    assert stored() == [passage_id]  # an index made before there were any fills up as it is used
+    with stack.db.write() as session:
+        session.execute(delete(PassageRow).where(PassageRow.id == passage_id))
+    with stack.db.read() as session:
+        assert session.get(PassageTokensRow, (passage_id, get_settings().packs.encoder)) is None
 
 
 def test_a_code_that_only_another_tenant_has_finds_nothing_by_itself(

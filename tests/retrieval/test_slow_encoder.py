@@ -9,14 +9,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-import ingest.encode
 from core import jobs
 from core.db import Database
 from core.models import CollectionRow, JobRow, TenantRow
 from core.reaper import reap
 from core.settings import get_settings
 from core.types import JobStatus
-from retrieval import index_jobs, tasks
+from retrieval import embed, index_jobs, tasks
 from retrieval.writer import VectorSpace
 from tests.retrieval.test_index_tasks import put, status, waiting
 
@@ -24,7 +23,7 @@ LEASE_S = 2.0
 BATCHES = 200
 
 
-def slow(texts: list[str], progress: object = None, model: str = "") -> np.ndarray:
+def slow(texts: list[str], model: str = "") -> np.ndarray:
     """Two batches take longer than a lease; all together take many leases."""
     slow.calls += 1
     time.sleep(1.6 * LEASE_S if slow.calls in (50, 120) else 0.015)
@@ -46,7 +45,7 @@ def test_two_hundred_slow_batches_outlive_many_leases_and_hold_nobody_up(
     monkeypatch.setattr(jobs, "LEASES", jobs.LeaseKeeper())  # one that sleeps by these settings
     monkeypatch.setattr(index_jobs, "_SLICE_MIN", 2)
     monkeypatch.setattr(index_jobs, "_SLICE_MAX", 2)
-    monkeypatch.setattr(ingest.encode, "encode_passages", slow)
+    monkeypatch.setattr(embed, "encode_for_index", slow)
     monkeypatch.setattr(tasks, "served_space", lambda _db: VectorSpace("test/slow", 8))
     slow.calls = 0
     put(db, "first", [f"Gate {n} opens." for n in range(2 * BATCHES)])
