@@ -28,6 +28,8 @@ from core.streams import StreamEvent
 from core.types import AnswerStatus, Scope
 from generation import repository, stream
 from generation.policy import CitationPolicy, merged, parse_policy, resolved
+from generation.replays import comparison as comparison
+from generation.replays import replay as replay
 from generation.sources import with_source_rules
 from generation.values import AnswerPage, AnswerView, EngineStatus, PolicyView
 from retrieval.service import submit_query
@@ -93,32 +95,6 @@ def submit(
         policy=effective.model_dump(mode="json"),
         policy_version=version,
         history=history,
-    )
-
-
-def replay(session: Session, scope: Scope, query_id: str) -> str:
-    """Ask the same question again with the same options and effective policy, on today's index.
-
-    Returns:
-        The new query's id; its `replay_of` names the old one.
-
-    Raises:
-        NotFound: the query, or a collection it read, is unknown to this scope.
-    """
-    old = repository.query_row(session, scope, query_id)
-    return submit_query(
-        session,
-        scope,
-        question=old.question,
-        collection_ids=old.collection_ids,
-        task=old.task,
-        priority=old.priority,
-        filters=old.filters,
-        options=old.options,
-        policy=old.policy,
-        policy_version=old.policy_version,
-        history=old.history,
-        replay_of=old.id,
     )
 
 

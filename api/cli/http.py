@@ -147,11 +147,16 @@ class Service:
 
     def ask(self, body: dict[str, Any], on_event: Callable[[str, dict[str, Any]], None]) -> dict[str, Any]:
         """Ask, follow the event stream to its end, and return the stored answer."""
+        accepted = self.call("POST", "/v1/queries", json=body)
+        self.follow(accepted["events_url"], on_event)
+        return self.call("GET", accepted["status_url"])
+
+    def follow(self, events_url: str, on_event: Callable[[str, dict[str, Any]], None]) -> None:
+        """Read an event stream to its end."""
         from httpx_sse import connect_sse
 
-        accepted = self.call("POST", "/v1/queries", json=body)
         try:
-            with connect_sse(self._http, "GET", accepted["events_url"]) as source:
+            with connect_sse(self._http, "GET", events_url) as source:
                 if not source.response.is_success:
                     source.response.read()
                     raise _problem(source.response)
@@ -160,7 +165,6 @@ class Service:
                         on_event(event.event, event.json())
         except httpx.TransportError as error:
             raise TransientError(f"{self.url} broke off ({error})") from error
-        return self.call("GET", accepted["status_url"])
 
 
 def _problem(answer: httpx.Response) -> GeoError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import redis.asyncio
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -102,12 +102,27 @@ async def follow_query(
 
 
 @router.post("/{query_id}/replay", status_code=202)
-def replay_query(query_id: PathId, scope: Reader, db: Db, response: Response) -> QueryAccepted:
-    """Ask the same again, with the same policy, on today's index."""
+def replay_query(
+    query_id: PathId,
+    scope: Reader,
+    db: Db,
+    response: Response,
+    evidence: Annotated[
+        Literal["fresh", "stored"], Query(description="retrieve anew, or answer from the stored passages")
+    ] = "fresh",
+) -> QueryAccepted:
+    """Ask the same again, with the same policy."""
     with db.write() as session:
-        accepted = QueryAccepted.of(answers.replay(session, scope, query_id))
+        accepted = QueryAccepted.of(answers.replay(session, scope, query_id, evidence=evidence))
     response.headers["Location"] = accepted.status_url
     return accepted
+
+
+@router.get("/{query_id}/comparison")
+def compare_query(query_id: PathId, scope: Reader, db: Db) -> dict[str, Any]:
+    """What an ended replay has in common with the query that it repeats, and where they differ."""
+    with db.read() as session:
+        return answers.comparison(session, scope, query_id)
 
 
 async def _events(
