@@ -104,6 +104,10 @@ class Searched(Protocol):
         """Missing nothing."""
         ...
 
+    def search_exact_many(self, vectors: Vector, k: int, scope: Scope) -> list[Found]:
+        """The same for [n, d] vectors, in one pass."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ServedTier:
@@ -139,15 +143,15 @@ def measure(
     now, settings = now or utcnow(), get_settings().recall
     with db.write() as session:
         questions = recall_store.waiting_questions(session, settings.per_round, now - _FRESH)
-    done: list[str] = []
+    current = [q for q in questions if q.model == model]  # another encoder's question says nothing here
+    done = [q.query_id for q in questions if q.model != model]
     samples: list[Sample] = []
     deadline = time.monotonic() + _ROUND_S
-    for question in questions:
+    for asked in _together(current):
         if done and time.monotonic() > deadline:
             break
-        done.append(question.query_id)
-        if question.model == model:  # a question of an encoder that is no longer served says nothing
-            samples += _samples(db, tiers, generation, question)
+        done += [q.query_id for q in asked]
+        samples += _samples(db, tiers, generation, asked)
     with db.write() as session:
         recall_store.store_samples(session, done, samples)
         recall_store.forget_old(session, now)
@@ -156,25 +160,44 @@ def measure(
     return len(done)
 
 
+def _together(questions: Sequence[SampledQuestion]) -> list[list[SampledQuestion]]:
+    """Questions of the same scope, which one pass over the originals answers; those with a filter alone."""
+    groups: dict[object, list[SampledQuestion]] = {}
+    for q in questions:
+        alone = q.query_id if q.filters else ""
+        groups.setdefault((q.tenant_id, q.collection_ids, alone), []).append(q)
+    return list(groups.values())
+
+
 def _samples(
-    db: Database, tiers: Sequence[ServedTier], generation: int, question: SampledQuestion
+    db: Database, tiers: Sequence[ServedTier], generation: int, asked: Sequence[SampledQuestion]
 ) -> list[Sample]:
-    scope = Scope(question.tenant_id, question.collection_ids, PRINCIPAL, Role.READER)
-    filters = parse_filters(question.filters)
-    passages: list[int] | None = None
-    if not filters.empty:
-        with db.read() as session:
-            passages = live_passage_ids(session, scope, filters, limit=_MAX_FILTER_PASSAGES)
-    vector = np.frombuffer(question.vector, np.float16).astype(np.float32)
+    scope = Scope(asked[0].tenant_id, asked[0].collection_ids, PRINCIPAL, Role.READER)
+    passages = _filtered(db, scope, asked[0])
+    vectors = np.stack([np.frombuffer(q.vector, np.float16) for q in asked]).astype(np.float32)
     samples: list[Sample] = []
     for tier in tiers:
         if tier.snapshot.refused or not tier.snapshot.live_count:
             continue
-        found = tier.snapshot.search(vector, K, scope, passage_ids=passages)
-        recall = recall_at(found, tier.snapshot.search_exact(vector, K, scope, passage_ids=passages))
-        if recall is not None:
-            samples.append(Sample(tier.name, generation, tier.effort, recall))
+        if passages is None:
+            exact = tier.snapshot.search_exact_many(vectors, K, scope)
+        else:
+            exact = [tier.snapshot.search_exact(v, K, scope, passage_ids=passages) for v in vectors]
+        for vector, wanted in zip(vectors, exact, strict=True):
+            found = tier.snapshot.search(vector, K, scope, passage_ids=passages)
+            recall = recall_at(found, wanted)
+            if recall is not None:
+                samples.append(Sample(tier.name, generation, tier.effort, recall))
     return samples
+
+
+def _filtered(db: Database, scope: Scope, question: SampledQuestion) -> list[int] | None:
+    """Passages that the question's filter leaves; None without one, or when it leaves too many to name."""
+    filters = parse_filters(question.filters)
+    if filters.empty:
+        return None
+    with db.read() as session:
+        return live_passage_ids(session, scope, filters, limit=_MAX_FILTER_PASSAGES)
 
 
 def verdicts(session: Session, tiers: Sequence[ServedTier]) -> dict[str, tuple[Window, Judgement]]:

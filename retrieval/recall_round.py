@@ -4,31 +4,37 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from datetime import timedelta
 
-from core.db import Database
+from core.db import Database, utcnow
 from core.errors import GeoError
 from core.settings import get_settings
 from retrieval import recall_monitor as monitor
 from retrieval.manifest import IndexFolder, Manifest
 from retrieval.recall_monitor import Action, ServedTier
-from retrieval.recall_store import Window, any_waiting
+from retrieval.recall_store import Window, waiting_since
 from retrieval.tier_repository import set_ram_bytes
 from retrieval.tiers import IndexReader, IndexSnapshot
 
 log = logging.getLogger(__name__)
 
+_ENOUGH = 10
+_PATIENCE = timedelta(minutes=5)
+
 
 def recall_round(db: Database) -> int:
     """Measure the questions that wait, and act on tiers that fell below the floor.
 
-    The index is opened for the round and let go after it, so that the worker holds none of it in between.
+    The index is opened for the round and let go after it, so that the worker holds none of it in between;
+    few questions wait for more of them, because opening costs the same for one as for many.
 
     Returns:
         How many questions were run again.
     """
     with db.read() as session:
-        if not any_waiting(session):
-            return 0
+        count, since = waiting_since(session)
+    if since is None or (count < _ENOUGH and utcnow() - since < _PATIENCE):
+        return 0
     folder = IndexFolder(get_settings().index_dir)
     snapshot = IndexReader(folder).snapshot()
     if not snapshot.generation:

@@ -120,10 +120,13 @@ def waiting_questions(session: Session, limit: int, since: datetime) -> list[Sam
     ]
 
 
-def any_waiting(session: Session) -> bool:
-    """Whether some sampled question was not looked at yet."""
-    waits = select(QuestionVectorRow.query_id).where(QuestionVectorRow.measured_at.is_(None)).limit(1)
-    return session.scalar(waits) is not None
+def waiting_since(session: Session) -> tuple[int, datetime | None]:
+    """How many sampled questions nobody looked at yet, and when the first of them was asked."""
+    waits = select(func.count(), func.min(QuestionVectorRow.at)).where(
+        QuestionVectorRow.measured_at.is_(None)
+    )
+    count, since = session.execute(waits).one()
+    return int(count), since
 
 
 # -- samples -----------------------------------------------------------------------------------

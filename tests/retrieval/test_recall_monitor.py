@@ -49,6 +49,9 @@ class Sloppy:
     def stats(self) -> Any:
         return self.tier.stats()
 
+    def search_exact_many(self, *args: Any) -> Any:
+        return self.tier.search_exact_many(*args)
+
     def search_exact(self, *args: Any, **options: Any) -> list[tuple[int, float]]:
         return self.tier.search_exact(*args, **options)
 
@@ -57,6 +60,7 @@ class Sloppy:
 def corpus(sqlite_database: Database, monkeypatch: pytest.MonkeyPatch) -> Corpus:
     monkeypatch.setenv("GEO_RECALL__SAMPLE_SHARE", "1")
     monkeypatch.setenv("GEO_RECALL__MIN_SAMPLES", "5")
+    monkeypatch.setattr(recall_round, "_ENOUGH", 1)
     get_settings.cache_clear()
     folder = IndexFolder(get_settings().index_dir)
     folder.create()
@@ -117,6 +121,21 @@ def test_an_exact_tier_is_measured_at_one_and_each_question_once(corpus: Corpus)
     assert REGISTRY.get_sample_value("geo_recall_at_10", {"tier": "hot"}) == 1.0
     assert REGISTRY.get_sample_value("geo_recall_floor") == 0.95
     assert events(corpus) == []
+
+
+def test_few_questions_wait_for_more_but_not_for_long(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recall_round, "_ENOUGH", 3)
+    ask(corpus, 2)
+    assert run_round(corpus.db) == 0
+    ask(corpus)
+    assert run_round(corpus.db) == 3
+    ask(corpus)
+    with corpus.db.write() as session:
+        for waiting in session.scalars(select(QuestionVectorRow)):
+            waiting.at -= timedelta(minutes=6)
+    assert run_round(corpus.db) == 1
 
 
 def test_questions_are_run_in_their_own_scope_and_filter(corpus: Corpus) -> None:

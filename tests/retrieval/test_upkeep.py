@@ -15,7 +15,7 @@ from core.packs import pack_path
 from core.settings import get_settings
 from core.types import Tier
 from core.worker import Task
-from retrieval import access, upkeep
+from retrieval import access, recall_round, upkeep
 from retrieval.check import IndexCheck, check_index
 from retrieval.manifest import IndexFolder
 from retrieval.moves import list_moves
@@ -63,6 +63,7 @@ def test_questions_are_counted_moved_documents_answer_them_and_recall_is_measure
     stack: ScratchStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GEO_RECALL__SAMPLE_SHARE", "1")
+    monkeypatch.setattr(recall_round, "_ENOUGH", 1)
     get_settings.cache_clear()
     assert search(stack, "How often is the cooling pump serviced?")[0] == "pump"
     assert search(stack, "冷却水泵多久保养一次？")[0] == "水泵"
