@@ -140,6 +140,8 @@ def settled(
     """
     if instructs(text):
         return _removed("instruction_echoed", Verdict.UNSUPPORTED)
+    if not well_formed(text):
+        return _stand_in(text, evidence, shown, "no_sentence")
     if any(_same(content_terms(text), content_terms(before)) for before in shown):
         return _removed("repeated", Verdict.SUPPORTED)
     by_marker = {e.marker: e for e in evidence}
@@ -156,6 +158,20 @@ def settled(
     if show_partial and own and own[0][1].verdict is Verdict.PARTIAL:
         return _kept(text, own, own[0][1].reason)
     why = own[0][1].reason if own else "marker_out_of_range" if markers else "no_marker"
+    return _stand_in(text, evidence, shown, why)
+
+
+def well_formed(text: str) -> bool:
+    """Whether a generated text is a sentence: it begins as one and leaves no bracket or quotation open."""
+    first = text.lstrip("\"“‘'(（「『《¿¡")[:1]
+    if not first or first.islower():
+        return False
+    pairs = (("(", ")"), ("（", "）"), ("“", "”"), ("「", "」"), ("《", "》"))
+    return text.count('"') % 2 == 0 and all(text.count(a) == text.count(b) for a, b in pairs)
+
+
+def _stand_in(text: str, evidence: Sequence[Evidence], shown: Sequence[str], why: str) -> Claim:
+    """The source sentence nearest to a refused claim, or its removal."""
     stand_in = _nearest_sentence(text, evidence)
     if stand_in is not None:
         if any(_same(content_terms(stand_in.text), content_terms(before)) for before in shown):

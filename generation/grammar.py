@@ -29,7 +29,13 @@ _ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "Prof", "St", "No", "vs", "approx", "
 _SHORT = " | ".join(f'"{a}. "' for a in _ABBREVIATIONS)
 # Inside one rule: a character class behind a rule of its own has every token looked at in every step.
 _BODY = f'{_PLAIN} ({_PLAIN} | "." [0-9A-Za-z] | {_SHORT})*'
-CLAIM = (f"claim ::= {_BODY} [.!?。！？]",)  # one sentence that ends its line
+_UNQUOTED = _PLAIN.replace("[^", '[^"')
+# One sentence that ends its line. It begins as sentences do: a small model goes on with "is …" as if the
+# words that it copied were its subject, and leaves quotation marks open.
+CLAIM = (
+    r"claim ::= [A-Z0-9\u00c0-\u1fff\u3040-\u9fff\uac00-\ud7af] "
+    f'({_UNQUOTED} | "." [0-9A-Za-z] | {_SHORT})* [.!?。！？]',
+)
 
 
 def free_grammar(markers: Sequence[int], *, max_sentences: int) -> str:

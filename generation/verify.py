@@ -100,6 +100,8 @@ def _concluded(
     closest = closest_sentence(claim, window)
     if doubt := hedge_dropped(claim, closest):
         return Judgement(Verdict.PARTIAL, f"hedge:{doubt}", cover, span)
+    if len(content_terms(claim)) == 1 and sum(f.kind == "number" for f in facts_of(claim)) > 1:
+        return Judgement(Verdict.PARTIAL, "few_words", cover, span)
     if sole_added(claim, window):
         return Judgement(Verdict.PARTIAL, "sole", cover, span)
     return Judgement(Verdict.SUPPORTED, f"words={cover:.2f}", cover, span)

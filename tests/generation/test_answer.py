@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from core.types import Verdict
 from generation.answer import candidates, extract, settled, still_supported
 from tests.generation.evidence import evidence
@@ -125,3 +127,17 @@ def test_a_name_in_the_heading_is_not_missing_from_the_passage() -> None:
     headed = evidence(1, text, heading=("Kestrel K7 manual",))
     assert settled(said, [1], [headed], show_partial=True).text == said
     assert settled(said, [1], [evidence(1, text)], show_partial=True).text == text
+
+
+@pytest.mark.parametrize(
+    "text", ["is 330 metres tall.", 'yes" or "no").', "The tower (330 metres is tall.", "“Paris."]
+)
+def test_a_piece_of_a_sentence_is_replaced_by_its_source_or_removed(text: str) -> None:
+    claim = settle(text, 1)
+    assert claim.text in ("", "The tower is 330 metres tall.", "It stands in Paris.")
+    assert "no_sentence" in claim.reason
+
+
+def test_numbers_with_hardly_a_word_are_only_partly_borne_out() -> None:
+    act = evidence(1, "It follows the Act of 1975 and the British Act of 1981.")
+    assert settled("The act is 1975 and 1981.", [1], [act], show_partial=True).verdict is Verdict.PARTIAL

@@ -44,6 +44,8 @@ def accepts(grammar: str, text: str) -> bool:
         ('[1] "静置十分钟。" It rests.', False),  # of another passage
         ('[3] "330 metres tall" It is tall.', False),
         ("It is tall.", False),
+        ('[1] "330 metres tall." is how tall it is.', False),  # goes on with the quote as its subject
+        ('[1] "330 metres tall." It is "tall.', False),
         ('[1] "330 metres tall" It is tall. [1]', False),
     ],
 )
@@ -167,7 +169,7 @@ def test_grammars_compile_within_their_bound(shared_data: Path) -> None:
     compiler = xgrammar.GrammarCompiler(info, max_threads=8, cache_enabled=False)
     for size in (8, 16):
         took: list[float] = []
-        for first in range(0, 48, size):
+        for first in range(0, 32, size):
             found = [evidence(n, t) for n, t in enumerate(texts[first : first + size], 1)]
             begun = time.perf_counter()
             compiler.compile_grammar(quote_grammar(found, max_sentences=4))
