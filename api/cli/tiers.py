@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -84,6 +85,43 @@ def place(
 
 def _others(placing: dict[str, Any]) -> str:
     return f"; {placing['others']} others then have to make room" if placing["others"] else ""
+
+
+@tiers_app.command("policy")
+def policy(
+    collection: Annotated[str, typer.Argument(help="Name or id.")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="hot_days=30, hot_uses=2, warm_days=180, warm_uses=0.25 or pinned=cold."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show when documents of a collection change tiers, or change that: a new version."""
+    path = f"/v1/admin/placement/{quote(collection, safe='')}"
+    with Service.of() as service:
+        found = service.call("GET", path)
+        if set_:
+            changed = {**found["policy"], **dict(_choice(one) for one in set_)}
+            found = service.call("PUT", path, json=changed)
+    if as_json:
+        emit(found)
+        return
+    by = f" by {found['created_by']}" if found["created_by"] else " (the default)"
+    print(f"version {found['version']}{by}")
+    for name, value in found["policy"].items():
+        print(f"  {name} {'-' if value is None else value}")
+
+
+def _choice(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise typer.BadParameter(f"write {text}=VALUE", param_hint="--set")
+    if name == "pinned":
+        return name, None if value in ("", "none", "auto") else value
+    try:
+        return name, float(value)
+    except ValueError as error:
+        raise typer.BadParameter(f"{name} takes a number, not {value}", param_hint="--set") from error
 
 
 @tiers_app.command("moves")

@@ -102,6 +102,17 @@ def test_a_dry_run_shows_moves_that_the_next_command_begins(geo, shelf: list[str
         geo("place", "nothing", "cold")
 
 
+def test_a_policy_is_shown_changed_and_counted(geo, shelf: list[str]) -> None:
+    assert "version 0 (the default)" in geo("policy", "shelf").stdout
+    changed = read(geo("policy", "shelf", "--set", "hot_days=3", "--set", "pinned=warm", "--json"))
+    assert (changed["version"], changed["policy"]["hot_days"], changed["policy"]["pinned"]) == (1, 3, "warm")
+    assert read(geo("policy", "shelf", "--set", "pinned=auto", "--json"))["policy"]["pinned"] is None
+    assert geo("policy", "shelf", "--set", "hot_days").exit_code == 2
+    assert geo("policy", "shelf", "--set", "hot_days=soon").exit_code == 2
+    with pytest.raises(GeoError, match="422"):
+        geo("policy", "shelf", "--set", "hot_dayz=3")
+
+
 def test_recall_is_drawn_and_fails_below_the_floor(geo) -> None:
     assert "no samples" in geo("recall").stdout
     with get_database().write() as session:
