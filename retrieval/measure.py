@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import statistics
 import sys
 import time
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from core.measured import machine, versions
 from core.settings import get_settings
 from core.types import Route
+from retrieval.measure_slices import Asked, against_best_route, auroc, by_kind
 from retrieval.scratch import CorpusDocument, ScratchStack, scratch_stack
 
 if TYPE_CHECKING:
@@ -35,14 +37,17 @@ class Tally:
         default_factory=lambda: dict.fromkeys(("recall@1", "recall@5", "recall@10", "mrr@10", "ndcg@10"), 0.0)
     )
 
-    def add(self, ranking: Sequence[str], relevant: Mapping[str, float]) -> None:
-        """Count one question. `ranking`: documents, best first, each once."""
+    def add(self, ranking: Sequence[str], relevant: Mapping[str, float]) -> dict[str, float]:
+        """Count one question and return its measures. `ranking`: documents, best first, each once."""
         self.n += 1
+        own: dict[str, float] = {}
         for k in (1, 5, 10):
             found = sum(1 for document in ranking[:k] if document in relevant)
-            self.sums[f"recall@{k}"] += found / min(k, len(relevant))
-        self.sums["mrr@10"] += reciprocal_rank(ranking, relevant)
-        self.sums["ndcg@10"] += ndcg(ranking, relevant)
+            own[f"recall@{k}"] = found / min(k, len(relevant))
+        own |= {"mrr@10": reciprocal_rank(ranking, relevant), "ndcg@10": ndcg(ranking, relevant)}
+        for name, value in own.items():
+            self.sums[name] += value
+        return own
 
     def means(self) -> dict[str, float]:
         """The measures, rounded to four digits."""
@@ -67,9 +72,26 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
         return [cast("dict[str, Any]", json.loads(line)) for line in lines if line.strip()]
 
 
+_MARKS = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&$^=:\"'])")
+
+
 def read_corpus(path: Path) -> list[CorpusDocument]:
-    """Documents of `_id, title, text` lines."""
-    return [CorpusDocument(str(d["_id"]), str(d.get("title", "")), str(d["text"])) for d in read_jsonl(path)]
+    """Documents of `_id, title, text` lines; one with a title is a page with that title as its heading."""
+    return [_document(str(d["_id"]), str(d.get("title", "")), str(d["text"])) for d in read_jsonl(path)]
+
+
+def _document(identity: str, title: str, text: str) -> CorpusDocument:
+    heading = " ".join(title.replace("_", " ").split())
+    if not heading or not text.strip():
+        return CorpusDocument(identity, title, text)
+    lines = (_escaped(line.strip()) for line in text.split("\n"))
+    page = f"# {_escaped(heading)}\n\n" + "\n".join(lines) + "\n"
+    return CorpusDocument(identity, title, page, ".md")
+
+
+def _escaped(text: str) -> str:
+    """The text in Markdown: no character of it is a mark."""
+    return _MARKS.sub(r"\\\1", text)
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, float]]:
@@ -97,19 +119,32 @@ def report_progress(label: str) -> Any:
     return show
 
 
-def eval_retrieval(corpus: Path, queries: Path, qrels: Path, *, limit: int | None = None) -> dict[str, Any]:
+def eval_retrieval(
+    corpus: Path, queries: Path, qrels: Path, *, limit: int | None = None, keep: Path | None = None
+) -> dict[str, Any]:
     """Ingest the corpus, ask every judged question, and rank documents by their best passage.
 
+    Args:
+        corpus: `_id, title, text` lines.
+        queries: `_id, text` lines; those marked `answerable: false` are asked for their relevance alone.
+        qrels: judgements.
+        limit: ask only the first so many judged questions.
+        keep: a folder that the ingested corpus stays in and is taken from the next time.
+
     Returns:
-        The measures of the final ranking, of each route alone, latencies, and what they were taken on.
+        The measures of the final ranking, of each route alone and by kind of question, the difference to the
+        best route with its interval, latencies, and what they were taken on.
     """
     documents, judged = read_corpus(corpus), read_qrels(qrels)
-    asked = [(str(q["_id"]), str(q["text"])) for q in read_jsonl(queries) if str(q["_id"]) in judged][:limit]
-    with scratch_stack() as stack:
+    lines = read_jsonl(queries)
+    asked = [(str(q["_id"]), str(q["text"])) for q in lines if str(q["_id"]) in judged][:limit]
+    unanswerable = [str(q["text"]) for q in lines if q.get("answerable") is False][:limit]
+    with scratch_stack(keep) as stack:
         begun = time.perf_counter()
-        stack.ingest(documents, report_progress("ingest"))
+        known = {*stack.corpus_ids.values(), *stack.same}
+        stack.ingest([d for d in documents if d.id not in known], report_progress("ingest"))
         ingest_s = time.perf_counter() - begun
-        figures = _ask_all(stack, asked, judged)
+        figures = _ask_all(stack, asked, judged, unanswerable)
     return {
         **figures,
         "ingest_s": round(ingest_s, 1),
@@ -123,36 +158,52 @@ def eval_retrieval(corpus: Path, queries: Path, qrels: Path, *, limit: int | Non
     }
 
 
-def _ask_all(stack: ScratchStack, asked: Sequence[tuple[str, str]], judged: Qrels) -> dict[str, Any]:
+def _ask_all(
+    stack: ScratchStack, asked: Sequence[tuple[str, str]], judged: Qrels, unanswerable: Sequence[str]
+) -> dict[str, Any]:
     from retrieval.filters import Filters
     from retrieval.recall import rank
     from retrieval.tiers import get_reader
 
     final, by_route = Tally(), {route: Tally() for route in Route}
     laps: list[float] = []
+    relevance: list[float] = []
     unheard: dict[str, int] = {}
+    told: list[Asked] = []
     show = report_progress("ask")
     scope = stack.scope.narrowed((stack.collection_id,))
+
+    def ask(text: str) -> Ranking:
+        return rank(stack.db, get_reader(), scope, text=text, filters=Filters(), wanted=2 * CUTOFF)
+
     for n, (query_id, text) in enumerate(asked, 1):
         begun = time.perf_counter()
-        ranking = rank(stack.db, get_reader(), scope, text=text, filters=Filters(), wanted=2 * CUTOFF)
+        ranking = ask(text)
         laps.append((time.perf_counter() - begun) * 1000)
+        relevance.append(max((r.relevance for r in ranking.ranked), default=0.0))
         document_of = {
             r.stored.passage.id: stack.corpus_ids[r.stored.passage.document_id] for r in ranking.ranked
         }
         relevant = {stack.same.get(document, document): gain for document, gain in judged[query_id].items()}
-        final.add(_documents([r.stored.passage.id for r in ranking.ranked], document_of), relevant)
+        own = final.add(_documents([r.stored.passage.id for r in ranking.ranked], document_of), relevant)
+        routes: dict[str, Mapping[str, float]] = {}
         for route, tally in by_route.items():
             hits = ranking.recalled.hits.get(route, ())
-            tally.add(_documents([h.passage_id for h in hits], document_of), relevant)
+            routes[route.value] = tally.add(_documents([h.passage_id for h in hits], document_of), relevant)
             if (report := ranking.recalled.reports.get(route)) is not None and report.state != "ok":
                 unheard[route.value] = unheard.get(route.value, 0) + 1
+        told.append(Asked(text, own, routes))
         show(n, len(asked))
+    others = [max((r.relevance for r in ask(text).ranked), default=0.0) for text in unanswerable]
+    apart = auroc(relevance, others)
     laps.sort()
     return {
         "n": final.n,
         **final.means(),
         "routes": {route.value: tally.means() for route, tally in by_route.items()},
+        "against_best_route": against_best_route(told, seed=SEED),
+        "slices": by_kind(told),
+        "unanswerable": {"n": len(others), "auroc": None if apart is None else round(apart, 4)},
         "p50_ms": round(statistics.median(laps), 2) if laps else None,
         "p95_ms": round(laps[int(0.95 * (len(laps) - 1))], 2) if laps else None,
         "routes_failed": unheard,

@@ -27,12 +27,18 @@ def retrieval(
     queries: _File,
     qrels: _File,
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N judged questions.")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Keep the ingested corpus here and use it again.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Rank documents for judged questions: the final ranking and each route alone."""
+    """Rank documents for judged questions: the final ranking, each route alone, kinds of questions.
+
+    Questions in one language about documents in the other are measured by naming those files.
+    """
     from retrieval.measure import eval_retrieval
 
-    figures = eval_retrieval(corpus, queries, qrels, limit=limit)
+    figures = eval_retrieval(corpus, queries, qrels, limit=limit, keep=keep)
     if json:
         emit(figures)
         return
@@ -41,6 +47,13 @@ def retrieval(
     print(f"{'':10}" + "".join(f"{name:>11}" for name in names))
     for row, values in rows.items():
         print(f"{row:10}" + "".join(f"{values[name]:>11.4f}" for name in names))
+    for kind, values in figures["slices"].items():
+        own, best = values["ndcg@10"], values["best_route"]
+        print(f"  {kind:14}{values['n']:>5}  ndcg@10 {own:.4f}, best route {best:.4f}")
+    if best := figures["against_best_route"]:
+        print(f"against {best['route']}: {best['difference']:+.4f} {best['ci95']}, p {best['p']}")
+    if (apart := figures["unanswerable"]["auroc"]) is not None:
+        print(f"unanswerable: AUROC {apart:.4f} ({figures['unanswerable']['n']})")
     print(f"{figures['n']} questions, p50 {figures['p50_ms']} ms, p95 {figures['p95_ms']} ms")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ingest.normalize import build
+from ingest.parse import parse_bytes
 from retrieval.measure import Tally, ndcg, read_corpus, read_qrels, reciprocal_rank
 
 
@@ -51,7 +54,19 @@ def test_files_are_read_as_they_are_published(tmp_path: Path) -> None:
     )
     (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\t0\n")
     assert [(d.id, d.title, d.text) for d in read_corpus(tmp_path / "corpus.jsonl")] == [
-        ("d1", "T", "x"),
+        ("d1", "T", "# T\n\nx\n"),
         ("2", "", "y"),
     ]
     assert read_qrels(tmp_path / "qrels.tsv") == {"q1": {"d1": 1.0}}
+
+
+def test_a_titled_document_is_a_page_under_its_heading_and_none_of_its_characters_is_a_mark(
+    tmp_path: Path,
+) -> None:
+    text = "1. *p* < 0.05 [2]\n    # not a heading\n| a | b |\nhttp://x_y_z.org & C++ ~~so~~ $x^2$ <b>"
+    (tmp_path / "corpus.jsonl").write_text(json.dumps({"_id": "d", "title": "Super_Bowl_50", "text": text}))
+    (document,) = read_corpus(tmp_path / "corpus.jsonl")
+    built = build(parse_bytes(document.text.encode(), f"x{document.suffix}"))
+    assert built.title == "Super Bowl 50"
+    assert "".join(built.text.split()) == "".join(("Super Bowl 50" + text).split())
+    assert {block.heading_path for block in built.blocks[1:]} == {("Super Bowl 50",)}
