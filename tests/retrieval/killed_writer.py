@@ -12,6 +12,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from core.db import get_database
+from core.settings import get_settings
+
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.retrieval.killed_writer_loaded"])
 FINISHED, KILLED = 0, -signal.SIGKILL
@@ -40,6 +43,8 @@ def _work(work: Callable[[], None], step: int, ours: Mapping[str, str]) -> None:
     for name in [name for name in os.environ if name.startswith("GEO_")]:
         del os.environ[name]
     os.environ.update(ours)
+    get_settings.cache_clear()  # the process that this one is forked from read its own
+    get_database.cache_clear()
     left = [step]
 
     def counted(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 import celery
 
 import core.db
+import retrieval.build_task
 import retrieval.rebuild
 import retrieval.tiers
 import retrieval.writer

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
-from core.db import Database
+from core.db import Database, get_database, utcnow
 from core.errors import Conflict, InvalidInput, NotFound
 from core.jobs import run_job
 from core.models import BuildRow, JobRow, QueryRow, QuestionVectorRow, TenantRow
 from core.settings import Settings, get_settings
 from core.types import BuildStatus, JobStatus, Role, Scope, Tier
-from retrieval import build_control, build_task, builds
+from retrieval import build_control, build_task, builds, lease
 from retrieval.build_task import run_build
 from retrieval.manifest import PARTS, IndexFolder, Manifest
 from retrieval.placing_job import BATCH_PASSAGES
 from retrieval.tier_status import tier_status
 from tests.retrieval.indexing import DIMENSION, SPACE, Corpus
+from tests.retrieval.killed_writer import FINISHED, run_until_killed
 
 OPERATOR = Scope("t1", None, "key_1", Role.OPERATOR)
 ALL = Scope("t1", None, "test")
@@ -273,6 +276,46 @@ def test_an_outage_during_a_build_keeps_what_is_finished(
     assert kept <= {s.name for s in served(corpus).tier("hot").segments}
 
 
+def run_open_build() -> None:
+    """What a maintenance worker does, in a process that will be killed."""
+    db = get_database()
+    with db.read() as session:
+        build = session.query(BuildRow).filter(BuildRow.open_key.is_not(None)).one()
+        job = builds.job_of(session, build.id)
+        assert job is not None
+    run_job(job.id, run_build, db=db)
+
+
+@pytest.mark.parametrize("mode", [builds.FULL, builds.COMPACT])
+def test_a_build_killed_at_any_step_goes_on_with_what_was_finished(
+    segments_of_32: Corpus, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    corpus = segments_of_32
+    monkeypatch.setenv("GEO_WORKER__LEASE_TTL_S", "1")
+    monkeypatch.setattr(lease, "TTL_S", 0.3)
+    get_settings.cache_clear()
+    query = corpus.query()
+    step, finished = 0, False
+    while not finished:
+        step += 37
+        assert step < 400
+        build = opened(corpus.db, "all", mode=mode)
+        before = served(corpus)
+        finished = run_until_killed(run_open_build, step) == FINISHED
+        kept = segment_names(corpus, build.id)
+        assert served(corpus) == before or served(corpus).generation == before.generation + 1
+        hits = corpus.reader().snapshot().dense.search(query, 9, ALL)
+        assert [i for i, _ in hits] == corpus.expected(query, 9, ALL)
+        time.sleep(1.1)  # the dead worker's lease ends
+        done = work(corpus.db, build.id)
+        assert done.status == "published"
+        assert kept <= {s.name for tier in Tier for s in served(corpus).tier(tier).segments}
+        assert not list(corpus.folder.building.iterdir())
+        hits = corpus.reader().snapshot().dense.search(query, 9, ALL)
+        assert [i for i, _ in hits] == corpus.expected(query, 9, ALL)
+    assert step > 37
+
+
 def test_files_of_an_attempt_that_are_damaged_are_made_anew(
     segments_of_32: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -331,8 +374,6 @@ def ask(corpus: Corpus, count: int) -> None:
             )  # fmt: skip
             session.add(query)
             session.flush()
-            from core.db import utcnow
-
             query.finished_at = utcnow()
             vector = corpus.query().astype("<f2").tobytes()
             session.add(QuestionVectorRow(query_id=query.id, model=SPACE.model, vector=vector))
