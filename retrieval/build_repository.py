@@ -9,7 +9,14 @@ import numpy as np
 from sqlalchemy import Select, and_, delete, func, select
 from sqlalchemy.orm import Session
 
-from core.models import DocumentRow, PassageRow, PassageVectorRow, QueryRow, QuestionVectorRow
+from core.models import (
+    DocumentRow,
+    PassageRow,
+    PassageTokensRow,
+    PassageVectorRow,
+    QueryRow,
+    QuestionVectorRow,
+)
 from core.types import DocumentStatus, Scope
 from retrieval.vector_tier import Vector
 
@@ -69,17 +76,12 @@ def saved_questions(session: Session, model: str, limit: int) -> list[SavedQuest
 
 def forget_vectors(session: Session, kept: set[str]) -> int:
     """Delete some vectors of encoders that no kept generation is made of; says how many."""
-    old = (
-        select(PassageVectorRow.passage_id, PassageVectorRow.model)
-        .where(PassageVectorRow.model.not_in(kept))
-        .limit(_OLD_VECTORS)
-    )
-    rows = session.execute(old).all()
-    for model in {model for _, model in rows}:
-        ids = [passage_id for passage_id, of in rows if of == model]
-        session.execute(
-            delete(PassageVectorRow).where(
-                PassageVectorRow.model == model, PassageVectorRow.passage_id.in_(ids)
-            )
-        )
-    return len(rows)
+    gone = 0
+    for table in (PassageVectorRow, PassageTokensRow):
+        old = select(table.passage_id, table.model).where(table.model.not_in(kept)).limit(_OLD_VECTORS)
+        rows = session.execute(old).all()
+        gone += len(rows)
+        for model in {model for _, model in rows}:
+            ids = [passage_id for passage_id, of in rows if of == model]
+            session.execute(delete(table).where(table.model == model, table.passage_id.in_(ids)))
+    return gone

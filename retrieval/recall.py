@@ -10,7 +10,7 @@ from functools import lru_cache
 from core.db import Database
 from core.settings import RetrievalSettings, get_settings
 from core.types import Lang, Passage, Route, Scope
-from ingest.encode import encoder_name, get_encoder
+from ingest.encode import get_encoder
 from ingest.split import encoder_text
 from retrieval.entity_route import EntityHits
 from retrieval.filters import Filters
@@ -59,6 +59,7 @@ class Ranking:
     """The final ranking, best first, with everything a trace tells of how it came to be.
 
     Attributes:
+        model: the encoder of the index that was asked, of the question and of all token vectors.
         made: packed token vectors of passages that were indexed without them, to be stored.
     """
 
@@ -66,14 +67,15 @@ class Ranking:
     ranked: tuple[Ranked, ...]
     recalled: Recalled
     generation: int
+    model: str
     made: dict[int, bytes] = field(default_factory=dict[int, bytes])
     timings_ms: dict[str, float] = field(default_factory=dict[str, float])
     entities: EntityHits = field(default_factory=EntityHits)
 
 
-@lru_cache(maxsize=1)
-def token_cache() -> TokenCache:
-    """The process's cache of passage token vectors."""
+@lru_cache(maxsize=2)  # while the index changes its encoder
+def token_cache(_model: str) -> TokenCache:
+    """The process's cache of passage token vectors of an encoder."""
     return TokenCache(_TOKEN_CACHE_BYTES)
 
 
@@ -118,12 +120,14 @@ def rank(
         (f.passage_id, encoded_text(known[f.passage_id].passage), known[f.passage_id].passage.lang)
         for f in fused[: s.rerank_k]
     ]
+    model = snapshot.model or get_settings().packs.encoder  # an empty index has none yet
+    asked = question.get(model)
     reranked = score_head(
-        question.get(),
+        asked,
         head,
-        load=lambda ids: _stored(db, ids),
-        encode=_encode,
-        cache=token_cache(),
+        load=lambda ids: _stored(db, ids, model),
+        encode=lambda texts: _encode(texts, model),
+        cache=token_cache(model),
         budget_s=s.rerank_budget_ms / 1000,
     )
     scored = {one.passage_id: one for one in reranked.scored}
@@ -138,7 +142,8 @@ def rank(
         Ranked(known[i], by_id[i], score, scored[i].relevance if i in scored else 0.0, scored.get(i))
         for i, score in order
     )
-    return Ranking(question.get(), ranked, recalled, snapshot.generation, reranked.made, watch.laps, entities)
+    laps = watch.laps
+    return Ranking(asked, ranked, recalled, snapshot.generation, model, reranked.made, laps, entities)
 
 
 def _recall_live(
@@ -230,13 +235,13 @@ def _ids(recalled: Recalled) -> set[int]:
     return {hit.passage_id for hits in recalled.hits.values() for hit in hits}
 
 
-def _stored(db: Database, passage_ids: Sequence[int]) -> dict[int, bytes]:
+def _stored(db: Database, passage_ids: Sequence[int], model: str) -> dict[int, bytes]:
     with db.read() as session:
-        return stored_tokens(session, passage_ids, encoder_name())
+        return stored_tokens(session, passage_ids, model)
 
 
-def _encode(texts: Sequence[str]) -> Sequence[bytes]:
-    made = get_encoder().encode_tokens_at(texts, "passage")
+def _encode(texts: Sequence[str], model: str) -> Sequence[bytes]:
+    made = get_encoder(model).encode_tokens_at(texts, "passage")
     return [pack_tokens(text, tokens) for text, tokens in zip(texts, made, strict=True)]
 
 

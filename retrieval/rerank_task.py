@@ -23,7 +23,7 @@ from core.redis_client import get_redis
 from core.settings import get_settings
 from core.types import AnswerStatus, CitationMode, Evidence, JobStatus, Passage, Scope
 from core.worker import Task, get_app, next_stage, worker_name
-from ingest.encode import TokenVectors, encoder_name
+from ingest.encode import TokenVectors
 from retrieval import query_repository
 from retrieval.filters import parse_filters
 from retrieval.index_repository import store_tokens
@@ -71,11 +71,10 @@ def rerank(job_id: str) -> None:
 @signals.worker_init.connect
 def _preload(**_: object) -> None:
     if worker_name() == "retrieval":
-        from ingest.encode import encode_query
+        from ingest.encode import get_encoder
         from retrieval.tiers import get_reader
 
-        encode_query("warm up")
-        get_reader().snapshot()
+        get_encoder(get_reader().snapshot().model).encode_query("warm up")
 
 
 def rerank_query(run: JobRun) -> None:
@@ -305,7 +304,7 @@ def _finish(run: JobRun, prepared: Prepared, outcome: Outcome) -> None:
 
 
 def _store(session: Session, run: JobRun, prepared: Prepared, outcome: Outcome) -> AnswerStatus:
-    store_tokens(session, encoder_name(), list(outcome.ranking.made.items()))
+    store_tokens(session, outcome.ranking.model, list(outcome.ranking.made.items()))
     search = prepared.query.task == "search"
     query_repository.store_ranking(
         session,
@@ -318,7 +317,7 @@ def _store(session: Session, run: JobRun, prepared: Prepared, outcome: Outcome) 
         finished_at=utcnow() if search else None,
     )
     vector = outcome.ranking.question.vector.astype(np.float16).tobytes()
-    keep_question(session, prepared.query.id, vector, encoder_name())
+    keep_question(session, prepared.query.id, vector, outcome.ranking.model)
     following = next_stage(run.task)
     if search or following is None:
         return AnswerStatus.ANSWERED

@@ -11,6 +11,7 @@ import numpy as np
 
 from core.db import Database
 from core.errors import GeoError, TransientError
+from core.settings import get_settings
 from core.types import Hit, Route, Scope
 from ingest.encode import TokenVectors, get_encoder
 from ingest.fold import search_fold
@@ -104,14 +105,18 @@ class SnapshotSource(Protocol):
         ...
 
 
-def prepare_question(text: str) -> Question:
+def prepare_question(text: str, model: str = "") -> Question:
     """Encode a question once for the dense route, the rerank and the sentences (about 3 ms).
+
+    Args:
+        text: the question.
+        model: the encoder of the index that is asked; empty means that of the settings.
 
     Raises:
         TransientError: its vector is not finite; searching with it would find nothing.
     """
     tokens: list[TokenVectors] = []
-    vector = get_encoder().encode_both([text], "query", lambda _, own: tokens.append(own))[0]
+    vector = get_encoder(model).encode_both([text], "query", lambda _, own: tokens.append(own))[0]
     if not np.isfinite(vector).all():
         raise TransientError("The encoder gave no usable vector for the question; try again.")
     return Question(
@@ -124,18 +129,21 @@ def prepare_question(text: str) -> Question:
 
 
 class LazyQuestion:
-    """The encoded question, made once by whichever thread needs it first."""
+    """The encoded question, made once by whichever thread needs it first.
+
+    Once per encoder, that is: a query that begins on one generation may end on one of another encoder.
+    """
 
     def __init__(self, text: str) -> None:
         self.text, self._lock = text, threading.Lock()
-        self._made: Question | None = None
+        self._made: dict[str, Question] = {}
 
-    def get(self) -> Question:
-        """The question; the first caller encodes it."""
+    def get(self, model: str = "") -> Question:
+        """The question as this encoder sees it; the first caller encodes it."""
         with self._lock:
-            if self._made is None:
-                self._made = prepare_question(self.text)
-            return self._made
+            if model not in self._made:
+                self._made[model] = prepare_question(self.text, model)
+            return self._made[model]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +184,7 @@ class Searches:
     def dense(self) -> Sequence[Hit]:
         """Passages by cosine."""
         passages = self.pushdown.limits().passage_ids
-        vector = self.question.get().vector
+        vector = self._vector()
         found = self._widened(lambda n: self.index.dense.search(vector, n, self.scope, passage_ids=passages))
         return ranked_hits(Route.DENSE, found)
 
@@ -202,12 +210,16 @@ class Searches:
 
     def _cosines(self, passage_ids: Sequence[int]) -> dict[int, float]:
         """Cosines of passages; none while the vectors are refused, which the dense route reports."""
-        vector = self.question.get().vector
+        vector = self._vector()
         try:
             found = self.index.dense.search(vector, len(passage_ids), self.scope, passage_ids=passage_ids)
         except GeoError:
             return {}
         return dict(found)
+
+    def _vector(self) -> Floats:
+        """The question as the encoder of this generation sees it."""
+        return self.question.get(self.index.model or get_settings().packs.encoder).vector
 
     def code(self, wanted: Sequence[Code]) -> Sequence[Hit]:
         """Passages that have a code of the question, the rarer the code the higher its score (at most 1)."""

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from core.errors import GeoError
 from core.metrics import INDEX_GENERATION, INDEX_VECTORS, TIER_REFUSED
 from core.settings import get_settings
 from core.types import Scope, Tier
@@ -132,6 +133,8 @@ class IndexReader:
             the part is `all` when the generation itself cannot be read.
         expected: whether the database says that something was published; a folder without a pointer is
             then a lost index, not an empty one.
+        prepare: called with the encoder of a generation before it is served, when that is another one than
+            before: questions then wait for no encoder, they are answered by the generation before.
     """
 
     def __init__(
@@ -140,10 +143,12 @@ class IndexReader:
         *,
         on_damage: OnDamage | None = None,
         expected: Callable[[], bool] | None = None,
+        prepare: Callable[[str], None] | None = None,
     ) -> None:
         self._folder = folder
         self._on_damage = on_damage
         self._expected = expected
+        self._prepare = prepare
         self._loading = threading.Lock()
         self._stamp: tuple[int, int] | str | None = "never looked"
         self._snapshot = IndexSnapshot(0, _empty(), LexicalRoute())
@@ -216,6 +221,8 @@ class IndexReader:
             INDEX_GENERATION.labels(tier.value).set(manifest.generation)
             INDEX_VECTORS.labels(tier.value).set(tiers[tier].live_count)
             TIER_REFUSED.labels(tier.value).set(1 if why else 0)
+        if manifest.model and manifest.model != self._snapshot.model and self._prepare is not None:
+            self._prepare(manifest.model)
         return IndexSnapshot(manifest.generation, tiers, self._lexical(manifest), manifest.model)
 
     def _lexical(self, manifest: Manifest) -> LexicalRoute:
@@ -274,8 +281,18 @@ def get_reader() -> IndexReader:
                 IndexFolder(get_settings().index_dir),
                 on_damage=lambda tier, reason: report_damage(db, tier, reason),
                 expected=lambda: index_expected(db),
+                prepare=_load_encoder,
             )
         return _reader
+
+
+def _load_encoder(model: str) -> None:
+    from ingest.encode import get_encoder
+
+    try:
+        get_encoder(model).encode_query("warm up")
+    except GeoError:  # the dense route will say so of each question; the words are still found
+        log.exception("encoder_missing", extra={"model": model})
 
 
 def forget_reader() -> None:

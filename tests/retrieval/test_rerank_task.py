@@ -399,7 +399,7 @@ def test_token_vectors_are_stored_with_the_passage_and_leave_with_it(stack: Scra
     (passage_id,) = stored()
     with stack.db.write() as session:
         session.execute(delete(PassageTokensRow).where(PassageTokensRow.passage_id == passage_id))
-    token_cache().clear()
+    token_cache.cache_clear()
     ask(stack, "How many tons does the crane lift?", collection=collection)
     assert stored() == [passage_id]  # an index made before there were any fills up as it is used
     with stack.db.write() as session:
