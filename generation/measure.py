@@ -59,7 +59,7 @@ def eval_answers(
         if str(q["_id"]) in judged and str(q["_id"]) in gold
     ][:limit]
     chosen = CitationMode(mode) if mode else get_settings().generation.mode
-    with scratch_stack() as stack, _engine(chosen):
+    with scratch_stack() as stack, engine_for(chosen):
         stack.ingest(documents, report_progress("ingest"))
         tally, answerable = _ask(stack, asked, judged, gold, chosen, claims_to)
         unanswerable = _without_gold(stack, asked, judged, chosen)
@@ -83,7 +83,7 @@ def eval_answers(
 
 
 @contextmanager
-def _engine(mode: CitationMode) -> Generator[None]:
+def engine_for(mode: CitationMode) -> Generator[None]:
     """The worker's engine runtime, for the modes that need it."""
     from generation.tasks import get_runtime
 
@@ -114,10 +114,10 @@ def _ask(
         begun = time.perf_counter()
         ids = [_submit(stack, text, mode) for _, text in batch]
         stack.run_jobs([Task.RERANK])
-        _run_answers(stack)
+        run_answers(stack)
         tally.laps_ms.extend([(time.perf_counter() - begun) * 1000] * len(batch))
         for (question_id, _), query_id in zip(batch, ids, strict=True):
-            answer, broken = _read(stack, query_id)
+            answer, broken = read_answer(stack, query_id)
             best.append(float(answer.trace.get("best_relevance", 0.0)))
             tally.add(
                 answer,
@@ -159,7 +159,7 @@ def _submit(
         )
 
 
-def _run_answers(stack: ScratchStack) -> None:
+def run_answers(stack: ScratchStack) -> None:
     """All waiting answer jobs at once, each in a thread, as in the worker."""
     from generation.tasks import answer
 
@@ -168,7 +168,8 @@ def _run_answers(stack: ScratchStack) -> None:
         list(pool.map(answer, waiting))
 
 
-def _read(stack: ScratchStack, query_id: str) -> tuple[AnswerView, int]:
+def read_answer(stack: ScratchStack, query_id: str) -> tuple[AnswerView, int]:
+    """An answer as the doors show it, and how many supported claims fail the check when it is made again."""
     scope = Scope(stack.scope.tenant_id, None, "evaluation")
     with stack.db.read() as session:
         answer = repository.answer_view(session, scope, query_id)

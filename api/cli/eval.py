@@ -107,6 +107,29 @@ def citations(
             print(f"  {kind:22}" + "  ".join(f"{key} {value}" for key, value in row.items()))
 
 
+@eval_app.command("rgb")
+def rgb(
+    file: Annotated[
+        Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="JSON lines of an RGB set.")
+    ],
+    mode: Annotated[str, typer.Option(help="extract, quote or free; default: the server's.")] = "",
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N questions.")] = None,
+    json: Json = False,
+) -> None:
+    """Ask with documents that answer, do not answer, answer wrongly, or contradict each other."""
+    if mode not in ("", "extract", "quote", "free"):
+        raise typer.BadParameter("choose extract, quote or free", param_hint="--mode")
+    from generation.measure_rgb import eval_rgb
+
+    figures = eval_rgb(file, mode=mode, limit=limit)
+    if json:
+        emit(figures)
+        return
+    for name, row in figures.items():
+        if isinstance(row, dict) and "refused" in row:
+            print(f"{name:16}" + "  ".join(f"{key} {value:.3f}" for key, value in row.items()))
+
+
 @eval_app.command("chunks")
 def chunks(
     folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, readable=True)],
