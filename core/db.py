@@ -154,13 +154,18 @@ def _prepare_sqlite(engine: Engine, busy_timeout_ms: int) -> None:
             "synchronous=NORMAL",
             "foreign_keys=ON",
             "temp_store=MEMORY",
+            "mmap_size=1073741824",  # a page read costs no system call; shared by all connections
         ):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
 
     @event.listens_for(engine, "begin")
     def _on_begin(connection: Any) -> None:
-        connection.exec_driver_sql(connection.get_execution_options().get("geo_begin", "BEGIN IMMEDIATE"))
+        statement = connection.get_execution_options().get("geo_begin", "BEGIN IMMEDIATE")
+        if statement == "BEGIN":  # takes no lock, so nothing can fail that needs translating
+            connection.connection.driver_connection.execute(statement)
+        else:
+            connection.exec_driver_sql(statement)
 
 
 @lru_cache(maxsize=1)

@@ -40,12 +40,11 @@ def route_weights(
     Words do not match across languages, so there the lexical route counts only as far as the question
     is made of codes and acronyms (`identifier_share`).
     """
+    scales = {lang: identifier_share if across(question_lang, lang) else 1.0 for lang in Lang}
 
     def weight(route: Route, passage_id: int) -> float:
-        scale = 1.0
-        if route is Route.LEXICAL and across(question_lang, passage_langs.get(passage_id, Lang.UND)):
-            scale = identifier_share
-        return base.get(route, 0.0) * scale
+        own = base.get(route, 0.0)
+        return own * scales[passage_langs.get(passage_id, Lang.UND)] if route is Route.LEXICAL else own
 
     return weight
 
@@ -115,11 +114,10 @@ def standardized_sum(
     """
     hits = _by_passage(ranked)
     scores = dict.fromkeys(hits, 0.0)
-    added = {
-        passage_id: math.fsum((exact or {}).get(hit.route, 0.0) * hit.score for hit in own)
-        - (against or {}).get(passage_id, 0.0)
-        for passage_id, own in hits.items()
-    }
+    added = {passage_id: -score for passage_id, score in (against or {}).items() if passage_id in hits}
+    for route in (exact or {}).keys() & ranked.keys():
+        for hit in ranked[route]:
+            added[hit.passage_id] = added.get(hit.passage_id, 0.0) + (exact or {})[route] * hit.score
     for route, own in ranked.items():
         if not own or route in (exact or {}):
             continue
@@ -127,7 +125,7 @@ def standardized_sum(
         floor = min(min(standardized.values()), -1.0 if len(set(standardized.values())) == 1 else math.inf)
         for passage_id in hits:
             scores[passage_id] += weight(route, passage_id) * standardized.get(passage_id, floor)
-    return _ranked({i: score + added[i] for i, score in scores.items()}, hits, added)
+    return _ranked({i: score + added.get(i, 0.0) for i, score in scores.items()}, hits, added)
 
 
 def standardized(values: Sequence[float]) -> list[float]:

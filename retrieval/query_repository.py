@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, select, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from core.db import affected, utcnow
@@ -81,12 +82,7 @@ def require_collections(session: Session, scope: Scope, collection_ids: Sequence
 
 def visible(scope: Scope, filters: Filters, *, dialect: str) -> ColumnElement[bool]:
     """What every route applies to PassageRow joined with DocumentRow: scope, live version, filters."""
-    conditions: list[ColumnElement[bool]] = [
-        DocumentRow.tenant_id == scope.tenant_id,
-        PassageRow.tenant_id == scope.tenant_id,
-        PassageRow.version == DocumentRow.live_version,
-        DocumentRow.status != DocumentStatus.DELETING.value,
-    ]
+    conditions = [*_live(scope.tenant_id)]
     if scope.collection_ids is not None:
         conditions.append(DocumentRow.collection_id.in_(scope.collection_ids))
     return and_(*conditions, passes(filters, tenant_id=scope.tenant_id, dialect=dialect))
@@ -97,17 +93,48 @@ def live_passages(
 ) -> dict[int, StoredPassage]:
     """The passages among `passage_ids` that this scope may see now, by id; all others are left out."""
     wanted = sorted(set(passage_ids))
-    condition = visible(scope, filters or Filters(), dialect=session.get_bind().dialect.name)
+    statement = _by_ids(scope.collection_ids is not None)
+    if filters is not None and not filters.empty:
+        dialect = session.get_bind().dialect.name
+        statement = statement.where(passes(filters, tenant_id=scope.tenant_id, dialect=dialect))
+    given: dict[str, Any] = {"tenant": scope.tenant_id, "collections": scope.collection_ids}
+    if scope.collection_ids is None:
+        del given["collections"]
     found: dict[int, StoredPassage] = {}
     for start in range(0, len(wanted), _BATCH):
-        rows = session.execute(
-            select(PassageRow, DocumentRow.collection_id, DocumentRow.name, DocumentRow.trust)
-            .join(DocumentRow, DocumentRow.id == PassageRow.document_id)
-            .where(PassageRow.id.in_(wanted[start : start + _BATCH]), condition)
-        )
-        for row, collection_id, name, trust in rows:
-            found[row.id] = StoredPassage(_passage(row), collection_id, name, trust)
+        rows = session.execute(statement, {**given, "ids": wanted[start : start + _BATCH]})
+        found.update((row[0], _stored(row)) for row in rows)
     return found
+
+
+@lru_cache(maxsize=2)
+def _by_ids(limited: bool) -> Select[*tuple[Any, ...]]:
+    """Live passages by ids, inside a tenant and, when `limited`, inside collections.
+
+    Every question runs it, and putting a statement together costs half as much as running it.
+    """
+    p, d = PassageRow, DocumentRow
+    tenant = bindparam("tenant")
+    statement = (
+        select(
+            p.id, p.document_id, p.version, p.ordinal, p.start, p.end, p.page, p.heading_path, p.lang, p.text,
+            p.page_breaks, d.collection_id, d.name, d.trust,
+        )
+        .join(d, d.id == p.document_id)
+        .where(p.id.in_(bindparam("ids", expanding=True)), *_live(tenant))
+    )  # fmt: skip
+    if limited:
+        statement = statement.where(d.collection_id.in_(bindparam("collections", expanding=True)))
+    return statement
+
+
+def _live(tenant: Any) -> tuple[ColumnElement[bool], ...]:
+    return (
+        DocumentRow.tenant_id == tenant,
+        PassageRow.tenant_id == tenant,
+        PassageRow.version == DocumentRow.live_version,
+        DocumentRow.status != DocumentStatus.DELETING.value,
+    )
 
 
 def live_languages(
@@ -248,19 +275,25 @@ def engine_plan(session: Session) -> dict[str, Any] | None:
     return session.scalar(select(EnginePlanRow.body).order_by(EnginePlanRow.published_at.desc()).limit(1))
 
 
-def _passage(row: PassageRow) -> Passage:
-    return Passage(
-        id=row.id,
-        document_id=row.document_id,
-        version=row.version,
-        ordinal=row.ordinal,
-        span=Span(row.start, row.end),
-        page=row.page,
-        heading_path=tuple(row.heading_path),
-        lang=_lang(row.lang),
-        text=row.text,
-        page_breaks=tuple((start, page) for start, page in row.page_breaks),
+def _stored(row: Any) -> StoredPassage:
+    """A row of `_by_ids`; unpacked by place, which costs half of reading it by name."""
+    (
+        passage_id, document_id, version, ordinal, start, end, page, heading_path, lang, text,
+        page_breaks, collection_id, name, trust,
+    ) = row  # fmt: skip
+    passage = Passage(
+        id=passage_id,
+        document_id=document_id,
+        version=version,
+        ordinal=ordinal,
+        span=Span(start, end),
+        page=page,
+        heading_path=tuple(heading_path),
+        lang=_lang(lang),
+        text=text,
+        page_breaks=tuple((at, number) for at, number in page_breaks) if page_breaks else (),
     )
+    return StoredPassage(passage, collection_id, name, trust)
 
 
 def _lang(value: str) -> Lang:

@@ -33,7 +33,7 @@ from retrieval.token_codec import pack_tokens
 # best on each, 1.0 loses .004 on CLAPNQ. The weight of the entity route is a setting.
 ROUTE_WEIGHTS: Mapping[Route, float] = {Route.DENSE: 1.0, Route.LEXICAL: 0.75}
 _TOKEN_CACHE_BYTES = 64 << 20  # about 6,000 passages; what is not here is read from the database
-_SNAPSHOT_TRIES = 3  # the last one is taken as it is: the index changes faster than a query is answered
+_SNAPSHOT_TRIES = 4  # the last one is taken as it is: the index changes faster than a query is answered
 _ROUTE_SPARES = 2  # threads per route and query thread, so that late routes do not starve the next query
 
 
@@ -158,6 +158,9 @@ def _recall_live(
 ) -> tuple[Snapshot, Recalled, dict[int, StoredPassage], EntityHits]:
     """Recall and load what is live, on a snapshot that holds every live version.
 
+    The first try believes the index: nearly always all of its hits are live, and the load tells. Otherwise
+    the routes look at the rows themselves, so that hidden passages take no live one's place.
+
     A version is indexed before it goes live and its predecessor leaves the index after, so for a moment a
     snapshot holds both. Two readings go wrong and are done again: the snapshot is older than the version that
     is live now (it shows hidden passages while a newer generation exists), or the switch fell between the
@@ -176,6 +179,7 @@ def _recall_live(
             k,
             Pushdown(db, scope, filters),
             entities=s.entity_weight > 0,
+            checked=attempt > 1,
         )
         threads = get_settings().worker.retrieval_threads * len(Route) * _ROUTE_SPARES
         recalled = get_route_pool(threads).recall(searches.by_route(), deadline_s=s.route_deadline_ms / 1000)
@@ -188,7 +192,7 @@ def _recall_live(
         switched = bool(found - known.keys())  # live when its route looked, not live when it was loaded
         if attempt == _SNAPSHOT_TRIES or not (searches.hidden or switched):
             return snapshot, recalled, known, _heard(searches)
-        if not switched and index.snapshot(wait=True).generation == snapshot.generation:
+        if attempt > 1 and not switched and index.snapshot(wait=True).generation == snapshot.generation:
             return snapshot, recalled, known, _heard(searches)
 
 

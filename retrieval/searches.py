@@ -153,6 +153,9 @@ class Searches:
     Attributes:
         pushdown: what the filters leave, looked up once.
         entities: whether the entity route is asked.
+        checked: whether dense and lexical hits are compared with the live rows as they are found, and more
+            are asked for until `k` may be shown. Otherwise they are taken as the index gives them, unless a
+            filter is applied to results: whoever loads the passages sees whether one was hidden.
         hidden: filled by the routes: ids that an index holds and this scope may not see now.
         entity_hits: filled by the entity route, whose hits are more than an order.
     """
@@ -165,6 +168,7 @@ class Searches:
     k: int
     pushdown: Pushdown
     entities: bool = True
+    checked: bool = True
     hidden: set[int] = field(default_factory=set[int])
     entity_hits: list[EntityHits] = field(default_factory=list[EntityHits])
 
@@ -255,6 +259,9 @@ class Searches:
         return sorted((whole & known.keys()) | together)
 
     def _widened(self, search: Callable[[int], Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
+        filtered = self.filters.empty or self.pushdown.limits().passage_ids is not None
+        if filtered and not self.checked:
+            return list(search(self.k))
         return search_until_enough(search, self._keep, self.k)
 
     def _keep(self, ids: Sequence[int]) -> set[int]:
