@@ -19,9 +19,9 @@ from generation.write import AnswerWriter, elapsed_ms
 class SummaryWriter(AnswerWriter):
     """As `AnswerWriter`, over all passages of one document instead of what a question recalled.
 
-    The document is divided into as many sections as the summary may have sentences. `extract` shows the
-    sentence that stands for each; the other modes let the model say it from the section's passages, and fall
-    back to that sentence where nothing it says is borne out.
+    The document is divided into at most as many sections as the summary may have sentences. `extract` shows
+    the sentences that stand for each; the other modes let the model say it from the section's passages, and
+    fall back to those where nothing it says is borne out.
     """
 
     def write(self) -> Outcome:
@@ -56,20 +56,24 @@ class SummaryWriter(AnswerWriter):
 
     def _sections_extracted(self, parts: Sequence[Sequence[Evidence]], reason: str) -> Outcome:
         begun = time.monotonic()
+        each = max(1, self._max_sentences() // max(1, len(parts)))
         for part in parts:
-            self._extract_one(part)
+            self._extract_part(part, each)
         self._timings["extract"] = elapsed_ms(begun)
         if not self._board.claims:
             return self._refusal("no sentence could be quoted")
         return self._outcome(AnswerStatus.ANSWERED, CitationMode.EXTRACT, reason=reason)
 
-    def _extract_one(self, part: Sequence[Evidence]) -> None:
+    def _extract_part(self, part: Sequence[Evidence], sentences: int) -> None:
+        """The sentences that stand for a part, in the order of the document."""
         shown = [c.text for c in self._board.claims if c.text]
-        for claim in extract(self._state.question, part, max_sentences=1, shown=shown):
+        chosen = extract(self._state.question, part, max_sentences=sentences, shown=shown)
+        for claim in sorted(chosen, key=lambda c: (c.citations[0].marker, c.citations[0].quote)):
             self._board.show(claim)
 
     def _sections_written(self, parts: Sequence[Sequence[Evidence]], mode: CitationMode) -> Outcome:
         begun, scheme = time.monotonic(), scheme_of(mode)
+        each = max(1, self._max_sentences() // max(1, len(parts)))
         status, reason = AnswerStatus.ANSWERED, ""
         with self._runtime, self._watched():
             engine = self._runtime.wait_ready(self._deadline, stop=self._stop)
@@ -80,7 +84,7 @@ class SummaryWriter(AnswerWriter):
                 before = len(self._board.claims)
                 try:
                     prompt = self._prompt(engine, scheme, part)
-                    grammar = scheme.grammar(prompt.included, max_sentences=1)
+                    grammar = scheme.grammar(prompt.included, max_sentences=each)
                     ended, why = self._stream(engine, prompt, scheme, grammar)
                 except InvalidInput as error:
                     ended, why = AnswerStatus.ANSWERED, error.detail
@@ -90,7 +94,7 @@ class SummaryWriter(AnswerWriter):
                     status, reason = ended, why
                 said = self._board.claims[before:]
                 if not any(c.text and c.verdict is Verdict.SUPPORTED for c in said):
-                    self._extract_one(part)
+                    self._extract_part(part, each)
         self._timings["generate"] = elapsed_ms(begun) - self._timings["engine_wait"]
         return self._outcome(status, mode, reason=reason)
 

@@ -73,7 +73,7 @@ def summarize(stage: Stage, **policy: object):
 
 def test_each_section_gives_one_cited_sentence_in_order(sqlite_database: Database) -> None:
     stage = two_sections(sqlite_database)
-    answer = summarize(stage, mode="extract", max_sentences=4, refusal_threshold=0.99)
+    answer = summarize(stage, mode="extract", max_sentences=2, refusal_threshold=0.99)
     assert (answer.status, answer.mode_used) == ("answered", "extract")
     assert [c.citations[0].marker for c in answer.claims] == [1, 2]
     assert "pump cover" in answer.claims[0].text
@@ -87,7 +87,7 @@ def test_the_model_summarizes_section_by_section_from_its_passages(sqlite_databa
     stage = two_sections(sqlite_database)
     stage.engine.script = "Penguins swim far. [1]"
     stage.engine._obey = lambda request: None  # type: ignore[method-assign] # says the same in both
-    answer = summarize(stage, mode="free")
+    answer = summarize(stage, mode="free", max_sentences=3)
     assert len(stage.engine.requests) == 2
     assert "pump cover" in stage.engine.requests[0].messages[-1].content
     assert "gear box" not in stage.engine.requests[0].messages[-1].content
