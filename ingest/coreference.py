@@ -138,15 +138,18 @@ def _missed(
     passages: Sequence[Passage], mentions: Sequence[Mention], forms: dict[str, _Full]
 ) -> Iterable[Mention]:
     """Short forms in the text that nothing has found yet; whole words, spelled with their capital."""
+    whole = "\n".join(p.text for p in passages)
+    longest_first = sorted((s for s in forms if s in whole), key=lambda s: (-len(s), s))
+    if not longest_first:
+        return
     taken: dict[int, list[Span]] = {}
     for mention in mentions:
         taken.setdefault(mention.passage_id, []).append(mention.span)
-    longest_first = sorted(forms, key=lambda s: (-len(s), s))
     parts = (
         regex.escape(s) if _HAN.match(s) else rf"(?<![\p{{L}}\p{{N}}]){regex.escape(s)}(?![\p{{L}}\p{{N}}])"
         for s in longest_first
     )
-    pattern = regex.compile("|".join(parts))
+    pattern = regex.compile("|".join(parts), cache_pattern=False)  # of this document alone
     for passage in passages:
         spans = taken.get(passage.id, [])
         for match in pattern.finditer(passage.text):

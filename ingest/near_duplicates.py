@@ -79,6 +79,8 @@ def find_pairs(session: Session, document_id: str, version: int) -> list[tuple[K
         return []
     values = np.frombuffer(own.values, dtype="<u4")
     met = _met(session, row, band_keys(values))
+    if not met:
+        return []
     signatures = session.execute(
         select(SignatureRow.document_id, SignatureRow.version, SignatureRow.values).where(
             tuple_(SignatureRow.document_id, SignatureRow.version).in_(met)
@@ -165,6 +167,8 @@ def _met(session: Session, row: DocumentRow, keys: Sequence[int]) -> list[Key]:
         text(_lookup(len(keys))), {**given, "collection": row.collection_id, "document": row.id}
     )
     shared = Counter((document_id, version) for document_id, version in rows)
+    if not shared:
+        return []
     served = {
         (document_id, version)
         for document_id, live, latest in session.execute(

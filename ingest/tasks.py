@@ -141,12 +141,12 @@ def _find_mentions(run: JobRun, passages: Sequence[Passage]) -> list[Mention] | 
 
     mentions: list[Mention] = []
     for at in range(0, len(passages), _BATCH):
-        run.progress(at, len(passages))
-        if run.cancelled:
-            return None
+        if at:  # a short document is done sooner than its progress is written
+            run.progress(at, len(passages))
+            if run.cancelled:
+                return None
         batch = passages[at : at + _BATCH]
         mentions.extend(recognise(batch))
-    run.progress(len(passages), len(passages))
     return mentions
 
 
