@@ -18,6 +18,7 @@ from core.errors import GeoError
 from core.models import TierRow
 from core.redis_client import get_redis
 from core.settings import Settings
+from core.types import Tier
 from core.worker import WORKERS
 
 
@@ -120,10 +121,18 @@ def _disk(settings: Settings) -> Check:
 
 
 def _index(tiers: list[TierState]) -> Check:
-    damaged = [f"{t.tier}: {t.refused}" for t in tiers if t.refused]
-    return Check(not damaged, "; ".join(damaged) and f"refused until rebuilt: {'; '.join(damaged)}")
+    """Not ready without the hot tier, which holds what is new and used; any other part is only named."""
+    damaged = [t for t in tiers if t.refused]
+    told = "; ".join(f"{t.tier}: {t.refused}" for t in damaged)
+    return Check(
+        all(t.tier != Tier.HOT.value for t in damaged), f"refused until rebuilt: {told}" if damaged else ""
+    )
 
 
 def _tiers(session: Session) -> list[TierState]:
-    rows = session.scalars(select(TierRow).order_by(TierRow.tier))
-    return [TierState(row.tier, row.generation, row.published_at, row.refused) for row in rows]
+    """Every part of the index that has a row; all of them serve the generation of the hot one's."""
+    rows = {row.tier: row for row in session.scalars(select(TierRow).order_by(TierRow.tier))}
+    served = rows.get(Tier.HOT.value)
+    if served is None:
+        return []
+    return [TierState(row.tier, served.generation, served.published_at, row.refused) for row in rows.values()]

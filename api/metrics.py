@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from sqlalchemy import func, select
 
 from core.db import Database
-from core.models import DocumentRow, JobRow, QueryRow
+from core.models import DocumentRow, JobRow, MoveRow, QueryRow
 
 
 class StoredState(Collector):
@@ -28,6 +28,7 @@ class StoredState(Collector):
             "geo_documents", "Documents by status and error", labels=["status", "error"]
         )
         queries = GaugeMetricFamily("geo_queries", "Queries by status", labels=["status"])
+        moves = GaugeMetricFamily("geo_moves_open", "Documents on their way to another tier")
         with self._db.read() as session:
             by_queue = select(JobRow.queue, JobRow.status, func.count()).group_by(JobRow.queue, JobRow.status)
             for queue, status, number in session.execute(by_queue):
@@ -40,7 +41,9 @@ class StoredState(Collector):
             by_status = select(QueryRow.status, func.count()).group_by(QueryRow.status)
             for status, number in session.execute(by_status):
                 queries.add_metric([status], number)
-        yield from (jobs, documents, queries)
+            under_way = select(func.count()).select_from(MoveRow).where(MoveRow.open_key.is_not(None))
+            moves.add_metric([], session.scalar(under_way) or 0)
+        yield from (jobs, documents, queries, moves)
 
 
 def render(db: Database) -> bytes:

@@ -155,3 +155,21 @@ def test_pages_of_a_remark_are_told_as_ranges(page: Page) -> None:
     )
     assert words.endswith("Pages 3.")
     assert run(page, "remarks", "return m.remarkWords(a);", {"code": "new", "detail": "Plain."}) == "Plain."
+
+
+@pytest.mark.parametrize(
+    ("values", "low"), [([1, 1], 0.95), ([0.95, 1], 0.9), ([0.93], 0.9), ([0.02], 0), ([0], 0)]
+)
+def test_a_chart_begins_a_step_below_its_lowest_value(page: Page, values: list[float], low: float) -> None:
+    assert run(page, "chart", "return m.lowest(a);", values) == pytest.approx(low)
+
+
+def test_a_chart_draws_time_from_left_to_right_and_more_above_less(page: Page) -> None:
+    body = """
+        const scale = { from: 0, until: 100, low: 0.5, width: 400 };
+        return [[0, 0.5], [100, 1], [50, 0.75]].map(([at, share]) => m.place(scale, at, share));
+    """
+    (left, bottom), (right, top), (middle, half) = run(page, "chart", body)
+    assert 0 < left < middle < right < 400
+    assert 0 < top < half < bottom
+    assert (middle, half) == pytest.approx(((left + right) / 2, (top + bottom) / 2), abs=0.2)

@@ -200,6 +200,18 @@ def test_damaged_tier_makes_it_unready(client: TestClient) -> None:
     assert ready.json()["tiers"][0]["generation"] == 3
 
 
+def test_damage_of_another_part_is_told_while_the_rest_serves(client: TestClient) -> None:
+    with get_database().write() as session:
+        session.add(TierRow(tier="hot", generation=3))
+        session.add(TierRow(tier="cold", refused="page 7 is cut"))
+    ready = client.get("/readyz")
+    assert ready.status_code == 200
+    assert ready.json()["checks"]["index"]["detail"] == "refused until rebuilt: cold: page 7 is cut"
+    assert {t["tier"]: (t["generation"], t["refused"]) for t in ready.json()["tiers"]} == {
+        "hot": (3, None), "cold": (3, "page 7 is cut"),
+    }  # fmt: skip
+
+
 def test_one_build_of_a_tier_is_open(client: TestClient) -> None:
     tiers = client.get("/v1/admin/tiers").json()["items"]
     assert [(t["tier"], t["status"]) for t in tiers] == [

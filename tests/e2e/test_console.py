@@ -279,24 +279,30 @@ def test_search_test_shows_every_route_with_rank_and_score(
         expect(page.locator("dialog .passage").first).to_be_in_viewport()
 
 
-def test_operator_sees_tiers_and_jobs_and_rebuilds(browser: Browser, stack: Stack, collection: str) -> None:
+def test_operator_sees_jobs_and_the_engine(browser: Browser, stack: Stack, collection: str) -> None:
     with console(browser, stack, "operator") as seen:
         page = seen.page
-        hot = page.locator("[data-tier=hot]")
-        expect(hot).to_contain_text("Vectors")
         expect(page.locator("[data-panel=engine]")).to_contain_text("ready", timeout=60_000)
         expect(page.locator("[data-panel=jobs] tbody tr").first).to_be_visible()
         page.locator("[data-panel=jobs] select").select_option("done")
         expect(page.locator("[data-panel=jobs] tbody tr[data-status=done]").first).to_be_visible()
-        hot.get_by_role("button", name="Rebuild").click()
-        expect(hot.locator(".build .badge")).to_have_text("published", timeout=90_000)
+
+
+def test_operator_sees_tiers_and_rebuilds_one(browser: Browser, stack: Stack, collection: str) -> None:
+    with console(browser, stack, "index") as seen:
+        page = seen.page
+        hot = page.locator("[data-tier=hot]")
+        expect(hot).to_contain_text("Vectors")
+        hot.get_by_role("button", name="Rebuild: Hot").click()
+        newest = page.locator("[data-panel=builds] .build").first
+        expect(newest.locator(".badge")).to_have_text("published", timeout=90_000)
 
 
 def test_weak_key_is_told_what_it_may_not_do(browser: Browser, stack: Stack, collection: str) -> None:
     made = stack.client.post("/v1/admin/keys", json={"name": "console reader", "role": "reader"})
     with console(browser, stack, "operator", key=made.json()["key"], expected={403}) as seen:
         page = seen.page
-        expect(page.locator("[data-panel=tiers]")).to_contain_text("role operator")
+        expect(page.locator("[data-panel=jobs]")).to_contain_text("role operator")
         expect(page.locator("[data-panel=keys]")).to_contain_text("role admin")
         page.get_by_role("link", name="Documents").click()
         page.locator("#files").set_input_files(
@@ -316,11 +322,11 @@ def test_every_section_fits_the_screen_in_both_languages(
     with console(browser, stack, language=language, width=width) as seen:
         page = seen.page
         headings = set()
-        for section in ("ask", "documents", "search", "operator"):
+        for section in ("ask", "documents", "search", "index", "operator"):
             page.goto(f"{stack.url}/#/{section}")
             expect(page.locator("main .loading")).to_have_count(0)
             headings.add(page.locator("h1").inner_text())
             assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), section
             assert page.evaluate(UNNAMED) == [], section
-        assert len(headings) == 4
+        assert len(headings) == 5
         assert page.locator("html").get_attribute("lang") == {"en": "en", "zh": "zh-CN"}[language]

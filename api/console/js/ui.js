@@ -5,9 +5,9 @@ import { known, t } from "./i18n.js";
 
 const TONES = {
   ready: "good", answered: "good", supported: "good", done: "good", published: "good",
-  partial: "warn", incomplete: "warn", refused: "warn", rolled_back: "warn", unknown: "warn",
+  partial: "warn", incomplete: "warn", refused: "warn", rolled_back: "warn", unknown: "warn", paused: "warn",
   failed: "bad", unsupported: "bad", error: "bad",
-  queued: "busy", processing: "busy", running: "busy", waiting: "busy", deleting: "busy", starting: "busy",
+  queued: "busy", processing: "busy", running: "busy", waiting: "busy", deleting: "busy", starting: "busy", planned: "busy",
 };
 
 export function badge(state, words = t(`status.${state}`, {}, state)) {
