@@ -128,6 +128,9 @@ class PackSettings(_Section):
     folder: Path = Field(default_factory=lambda: _cache_home() / "packs")
     encoder: str = "intfloat/multilingual-e5-small"
     generator: str = "HuggingFaceTB/SmolLM2-135M-Instruct"
+    reranker: str = Field(
+        default="", description="a cross-encoder that reads question and passage together; empty: none"
+    )
     nli: str = Field(
         default="", description="an entailment model that verdicts ask as well; empty: the rules alone"
     )
@@ -184,6 +187,7 @@ class RetrievalSettings(_Section):
         description="of the entity route, against 1 of the dense one; 0 leaves it out",
     )
     rerank_k: int = Field(default=20, ge=1, le=200)
+    cross_k: int = Field(default=20, ge=2, le=200, description="passages the cross-encoder reads at most")
     rerank_budget_ms: int = Field(default=1500, ge=1, le=60_000)
     per_document_cap: int = Field(default=4, ge=1, le=100)
     max_evidence: int = Field(default=8, ge=1, le=64)

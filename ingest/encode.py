@@ -238,17 +238,17 @@ def _unit_rows(rows: npt.NDArray[np.float32]) -> tuple[Vectors, int]:
 
 
 def _network(folder: Path, dtype: str) -> Network:
-    if not _has_gpu():
+    if not has_gpu():
         from ingest.encode_openvino import OpenVinoNetwork, available, exported
 
         if available() and exported(folder):
-            return OpenVinoNetwork(folder, dtype or _fast_dtype())
+            return OpenVinoNetwork(folder, dtype or fast_dtype())
     from ingest.encode_torch import TorchNetwork
 
-    return TorchNetwork(folder, dtype or _fast_dtype())
+    return TorchNetwork(folder, dtype or fast_dtype())
 
 
-def _has_gpu() -> bool:
+def has_gpu() -> bool:
     """Asks torch only where a driver is loaded: importing it costs 0.3 GB."""
     if not Path("/proc/driver/nvidia/version").exists():
         return False
@@ -257,9 +257,9 @@ def _has_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-def _fast_dtype() -> str:
+def fast_dtype() -> str:
     """`bfloat16` where matrix products in it are native, else `float32`."""
-    if _has_gpu():
+    if has_gpu():
         import torch
 
         return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"

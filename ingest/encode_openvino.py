@@ -71,7 +71,7 @@ def export_network(folder: Path) -> None:
     # Of two lengths: where no text is padded, the mask would be traced as a constant.
     example = model.tokenizer(["One text is longer.", "x"], padding=True, return_tensors="pt")
     ids, mask = example["input_ids"], example["attention_mask"]
-    ov = _openvino()
+    ov = openvino()
     try:
         with torch.inference_mode(), warnings.catch_warnings():
             warnings.simplefilter(
@@ -113,7 +113,6 @@ class OpenVinoNetwork:
     def __init__(self, folder: Path, dtype: str) -> None:
         from tokenizers import Tokenizer
 
-        ov = _openvino()
         place = folder / EXPORT
         facts: dict[str, Any] = json.loads((place / _FACTS).read_text(encoding="utf-8"))
         self.window, self.pad_id = int(facts["window"]), int(facts["pad_id"])
@@ -121,22 +120,9 @@ class OpenVinoNetwork:
         self.tokenizer: Any = Tokenizer.from_file(str(place / _TOKENIZER))
         gc.collect()
         return_freed_memory()  # building the tokenizer leaves about 280 MB
-        try:
-            compiled = ov.Core().compile_model(
-                str(place / _NETWORK),
-                "CPU",
-                {
-                    "INFERENCE_PRECISION_HINT": "bf16" if dtype == "bfloat16" else "f32",
-                    "INFERENCE_NUM_THREADS": _threads(),
-                    "NUM_STREAMS": 1,
-                    # Pinned to one core it waits for whatever else runs there: a third of the speed.
-                    "ENABLE_CPU_PINNING": False,
-                },
-            )
-        except RuntimeError as error:
-            raise ConfigError(f"the network in {folder} cannot be loaded: {error}") from error
-        self.dimension = int(compiled.output(POOLED).get_partial_shape()[1].get_length())
-        self._request: Any = compiled.create_infer_request()
+        network = compiled(place / _NETWORK, dtype)
+        self.dimension = int(network.output(POOLED).get_partial_shape()[1].get_length())
+        self._request: Any = network.create_infer_request()
 
     def pooled(self, ids: Int64, mask: Int64) -> Float32:
         """[n, d] vectors of texts: ids and mask [n, t], padded."""
@@ -157,13 +143,39 @@ class OpenVinoNetwork:
         return [np.array(self._request.get_tensor(name).data, np.float32) for name in wanted]
 
 
+def compiled(network: Path, dtype: str) -> Any:
+    """A saved network for this machine's CPU, computing in `bfloat16` or `float32`.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    try:
+        return (
+            openvino()
+            .Core()
+            .compile_model(
+                str(network),
+                "CPU",
+                {
+                    "INFERENCE_PRECISION_HINT": "bf16" if dtype == "bfloat16" else "f32",
+                    "INFERENCE_NUM_THREADS": _threads(),
+                    "NUM_STREAMS": 1,
+                    # Pinned to one core it waits for whatever else runs there: a third of the speed.
+                    "ENABLE_CPU_PINNING": False,
+                },
+            )
+        )
+    except RuntimeError as error:
+        raise ConfigError(f"the network {network} cannot be loaded: {error}") from error
+
+
 def _threads() -> int:
     """Like the other numeric libraries: what `OMP_NUM_THREADS` says, else one per core."""
     said = os.environ.get("OMP_NUM_THREADS", "")
     return int(said) if said.isdigit() and int(said) else len(os.sched_getaffinity(0))
 
 
-def _openvino() -> Any:
+def openvino() -> Any:
     """The library, without its telemetry: a process that holds people's documents reports to nobody."""
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # its import now fails, which it expects
     import openvino

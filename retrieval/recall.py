@@ -12,6 +12,7 @@ from core.settings import RetrievalSettings, get_settings
 from core.types import Lang, Passage, Route, Scope
 from ingest.encode import get_encoder
 from ingest.split import encoder_text
+from retrieval.cross_encoder import configured_reranker, cross_order, cross_scores
 from retrieval.entity_route import EntityHits
 from retrieval.filters import Filters
 from retrieval.fuse import Fused, route_weights, standardized_sum
@@ -131,12 +132,16 @@ def rank(
         budget_s=s.rerank_budget_ms / 1000,
     )
     scored = {one.passage_id: one for one in reranked.scored}
+    exact = {f.passage_id: f.exact for f in fused}
     order = final_order(
-        [(f.passage_id, f.score) for f in fused],
-        {i: x.maxsim for i, x in scored.items()},
-        exact={f.passage_id: f.exact for f in fused},
+        [(f.passage_id, f.score) for f in fused], {i: x.maxsim for i, x in scored.items()}, exact=exact
     )
     watch.lap("rerank")
+    if (reranker := configured_reranker()) is not None:
+        read = [(i, encoded_text(known[i].passage)) for i, _ in order[: s.cross_k]]
+        left_s = (s.rerank_budget_ms - watch.laps["rerank"]) / 1000
+        order = cross_order(order, cross_scores(text, read, reranker, budget_s=left_s), exact)
+        watch.lap("cross")
     by_id = {f.passage_id: f for f in fused}
     ranked = tuple(
         Ranked(known[i], by_id[i], score, scored[i].relevance if i in scored else 0.0, scored.get(i))

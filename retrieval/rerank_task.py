@@ -25,6 +25,7 @@ from core.types import AnswerStatus, CitationMode, Evidence, JobStatus, Passage,
 from core.worker import Task, get_app, next_stage, worker_name
 from ingest.encode import TokenVectors
 from retrieval import query_repository
+from retrieval.cross_encoder import configured_reranker
 from retrieval.filters import parse_filters
 from retrieval.index_repository import store_tokens
 from retrieval.pack import Candidate, Dropped, Selection, diversify, fit
@@ -75,6 +76,7 @@ def _preload(**_: object) -> None:
         from retrieval.tiers import get_reader
 
         get_encoder(get_reader().snapshot().model).encode_query("warm up")
+        configured_reranker()
 
 
 def rerank_query(run: JobRun) -> None:

@@ -49,9 +49,9 @@ def register(app: typer.Typer) -> None:
 
 
 def configured_packs() -> list[str]:
-    """Ids of the packs that the settings name: encoder and generator."""
+    """Ids of the packs that the settings name: encoder, generator, and a reranker where there is one."""
     packs = get_settings().packs
-    return [packs.encoder, packs.generator]
+    return [packs.encoder, packs.generator, *filter(None, (packs.reranker,))]
 
 
 def fetch(
@@ -193,7 +193,12 @@ def _export(pack_id: str, folder: Path) -> None:
     if not encode_openvino.available():
         return
     try:
-        encode_openvino.export_network(folder)
+        if pack_id == get_settings().packs.reranker:
+            from ingest.pair_network import export_pairs
+
+            export_pairs(folder)
+        else:
+            encode_openvino.export_network(folder)
     except ConfigError as error:
         note(f"{pack_id} will run on torch: {error.detail}")
 

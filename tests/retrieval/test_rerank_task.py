@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from sqlalchemy import delete, select
 
@@ -406,6 +407,20 @@ def test_token_vectors_are_stored_with_the_passage_and_leave_with_it(stack: Scra
         session.execute(delete(PassageRow).where(PassageRow.id == passage_id))
     with stack.db.read() as session:
         assert session.get(PassageTokensRow, (passage_id, get_settings().packs.encoder)) is None
+
+
+def test_a_configured_cross_encoder_has_the_last_word(
+    stack: ScratchStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def likes_archives(_question: str, texts: Sequence[str]) -> np.ndarray:
+        return np.array([float("archive" in text) for text in texts], np.float32)
+
+    monkeypatch.setattr("retrieval.recall.configured_reranker", lambda: likes_archives)
+    query_id = ask(stack, "How often is the cooling pump serviced?", task="search")
+    with stack.db.read() as session:
+        result = get_search_result(session, stack.scope, query_id)
+    assert "archive" in result.hits[0].passage.text
+    assert "retrieval_cross" in result.timings_ms
 
 
 def test_a_code_that_only_another_tenant_has_finds_nothing_by_itself(
