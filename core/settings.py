@@ -198,7 +198,15 @@ class RetrievalSettings(_Section):
     refusal_threshold: float = Field(
         default=0.12, ge=0, le=1, description="best evidence below this relevance → refusal"
     )
-    page_vectors: int = Field(default=4096, ge=16, le=1 << 20, description="vectors per page file")
+    page_cache_bytes: int = Field(
+        default=64 * MIB, ge=1 * MIB, description="pages of original vectors that a process keeps"
+    )
+    segment_rows: int = Field(
+        default=0,
+        ge=0,
+        le=1 << 24,
+        description="vectors of a segment at most; 0 = as each tier does well with",
+    )
     segment_merge_count: int = Field(default=8, ge=2, le=1000)
     keep_generations: int = Field(default=2, ge=2, le=20)
     moved_share: float = Field(

@@ -20,8 +20,8 @@ from retrieval.embed import Encode, embed_missing
 from retrieval.lexical import LexicalDocument
 from retrieval.lexical_store import change_lexical
 from retrieval.manifest import LEXICAL
+from retrieval.segments import merge_rows, open_segment
 from retrieval.tier_writer import Layout, dead_masks, open_tier
-from retrieval.vector_pages import merge_rows, open_segment
 from retrieval.vector_tier import TierRef, VectorRow, VectorTier
 
 _SCAN = 500  # passages per read of the database
@@ -31,7 +31,7 @@ _SEALED = 100_000  # passages after which the words so far are sealed: what a ki
 def layout() -> Layout:
     """How this installation cuts segments."""
     retrieval = get_settings().retrieval
-    return Layout(retrieval.page_vectors, retrieval.segment_merge_count)
+    return Layout(retrieval.segment_merge_count, retrieval.recall_floor, retrieval.segment_rows)
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class PartBuilder:
         while not progress.done:
             seen = [progress]
             tier = self._open(part)
-            self._count("vectors", tier.add(self._database_rows(part, layout().full_rows, seen)))
+            self._count("vectors", tier.add(self._database_rows(part, layout().rows(Tier(part)), seen)))
             self.state.tiers[part] = tier.commit()
             progress = self.state.parts[part] = seen[-1]
             self.files.save(self.state)
@@ -93,7 +93,7 @@ class PartBuilder:
         while not progress.done:
             seen = [progress]
             tier = self._open(part)
-            self._count("vectors", tier.add(self._page_rows(rows, layout().full_rows, seen)))
+            self._count("vectors", tier.add(self._page_rows(rows, layout().rows(Tier(part)), seen)))
             self.state.tiers[part] = tier.commit()
             progress = self.state.parts[part] = seen[-1]
             self.files.save(self.state)

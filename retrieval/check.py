@@ -25,9 +25,9 @@ from retrieval.fault import Fault, some
 from retrieval.files import DamagedIndex
 from retrieval.lexical_store import open_lexical
 from retrieval.manifest import LEXICAL, IndexFolder, Manifest
+from retrieval.segments import Segment, open_segment
 from retrieval.tier_repository import tier_state
 from retrieval.tier_writer import dead_masks
-from retrieval.vector_pages import Segment, open_segment
 
 Ids = npt.NDArray[np.int64]
 _REBUILD = "geo tiers rebuild {}"
@@ -164,7 +164,8 @@ def _held(segment: Segment, dead: npt.NDArray[np.bool_] | None) -> tuple[Ids, np
         np.asarray([f"{s.tenant_id}/{s.collection_id}" for s in segment.spans], np.str_),
         [s.end - s.start for s in segment.spans],
     )
-    return (segment.ids, owners) if dead is None else (segment.ids[~dead], owners[~dead])
+    ids = segment.ids.all()
+    return (ids, owners) if dead is None else (ids[~dead], owners[~dead])
 
 
 def _tier_faults(name: str, ids: Ids, owners: npt.NDArray[np.str_], live: _Live) -> list[Fault]:

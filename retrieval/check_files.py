@@ -19,8 +19,8 @@ from retrieval.files import DamagedIndex
 from retrieval.lease import writer_lease
 from retrieval.lexical_store import open_lexical
 from retrieval.manifest import LEXICAL, IndexFolder, Manifest
+from retrieval.segments import Segment
 from retrieval.tier_writer import forget_segments, verify_tier
-from retrieval.vector_pages import Segment
 
 _COMPARED = 2000  # vectors of a tier that are compared with the database's, spread over it
 _SAME = 0.999  # cosine: both are fp16, one of them brought to unit length
@@ -75,8 +75,8 @@ def differing_vectors(
 
 
 def _differing(db: Database, segment: Segment, rows: npt.NDArray[np.int64], model: str) -> list[int]:
-    stored = segment.vectors_at(rows).astype(np.float32)
-    ids = segment.ids[rows].tolist()
+    stored = segment.pages.rows_at(rows).astype(np.float32)
+    ids = segment.ids.at(rows).tolist()
     known: dict[int, bytes] = {}
     v = PassageVectorRow
     with db.read() as session:

@@ -1,175 +1,237 @@
-"""The one door to FAISS: flat segments in memory, searched exactly under a filter.
+"""The one door to FAISS: exact rows, neighbour graphs and inverted lists over fp16 originals.
 
-A reference of the semantics, for a segment with matrix `x` [n, d] and a query `q` [d]:
-
-    scores = x @ q
-    allowed = rows of the scope's spans, minus dead rows, intersected with the wanted ids
-    result = the k allowed rows with the highest scores, best first
+Everything here is inner product over unit vectors, one thread per call, and rows of one segment as ids. A
+structure is never changed after it was built, so any number of threads may search it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import faiss as _faiss
 import numpy as np
 import numpy.typing as npt
 
-from core.types import Scope
-from retrieval.vector_pages import OwnerSpan, Segment
-from retrieval.vector_tier import Ids
+from retrieval.selection import Selection
+from retrieval.vector_pages import Rows
+from retrieval.vector_tier import Ids, Vector
 
 faiss: Any = _faiss  # its stubs lack the keyword arguments of the Python wrappers
 faiss.omp_set_num_threads(1)  # parallel over queries; two threads on a busy box took one from 5 to 36 ms
 
 Scores = npt.NDArray[np.float32]
-# Up to this share of a segment, gathering the wanted rows beats visiting all of them.
-_GATHER_SHARE = 0.05
+Hits = tuple[Scores, Ids]
+NOTHING: Hits = (np.empty(0, np.float32), np.empty(0, np.int64))
+
+_IP = faiss.METRIC_INNER_PRODUCT
+_FP16 = faiss.ScalarQuantizer.QT_fp16
+_COPIED_ROWS = 1024  # copying so many rows and scanning them costs less than testing 65,536 against a filter
+_GRAPH_LINKS = 16
+_GRAPH_BUILD_EFFORT = 64
 
 
-@dataclass(frozen=True, slots=True)
-class FlatSegment:
-    """A segment in memory. Never changes, so any number of threads may search it."""
+def scan(rows: Rows, query: Vector, k: int) -> Hits:
+    """The k best of some rows, exactly: (inner products, positions in `rows`), best first.
 
-    segment: Segment
-    vectors: npt.NDArray[np.float32]
-    index: Any
-
-    @property
-    def name(self) -> str:
-        """Of the segment."""
-        return self.segment.ref.name
-
-    @property
-    def ids(self) -> Ids:
-        """Passage id per row."""
-        return self.segment.ids
-
-    @property
-    def spans(self) -> tuple[OwnerSpan, ...]:
-        """Who owns which rows."""
-        return self.segment.spans
-
-
-def load_flat(segment: Segment) -> FlatSegment:
-    """Read and check all pages and build an `IndexFlatIP` over them, one copy in float32.
-
-    Raises:
-        DamagedIndex: a page is missing or does not match its checksum.
-    """
-    count, dimension = len(segment.ids), segment.dimension
-    index = faiss.IndexFlatIP(dimension)
-    index.codes.resize(count * index.code_size)  # `add` would double its buffer and leave half of it empty
-    index.ntotal = count
-    vectors = faiss.rev_swig_ptr(index.get_xb(), count * dimension).reshape(count, dimension)
-    start = 0
-    for page in segment.pages():
-        vectors[start : start + len(page)] = page
-        start += len(page)
-    return FlatSegment(segment, vectors, index)
-
-
-def search_flat(
-    segment: FlatSegment,
-    query: Scores,
-    k: int,
-    scope: Scope,
-    *,
-    dead: npt.NDArray[np.bool_] | None = None,
-    passage_ids: Ids | None = None,
-) -> tuple[Scores, Ids]:
-    """The k best allowed rows of one segment.
+    FAISS reads fp16 as it is, five to sixty times as fast as numpy makes float32 of it.
 
     Args:
-        segment: what to search.
+        rows: [m, d] float16, C-contiguous.
         query: [d] float32.
         k: how many at most.
-        scope: whose rows may be found; the tenant and its readable collections.
-        dead: [n] True for tombstoned rows.
-        passage_ids: ascending ids to which the search is limited, or None.
-
-    Returns:
-        Inner products [m] and passage ids [m], best first; m is the smaller of k and the allowed rows.
     """
-    spans = allowed_spans(segment.spans, scope)
-    if not spans or k < 1:
-        return _EMPTY
-    if passage_ids is not None:
-        rows = _rows_of(segment, spans, passage_ids)
-        if dead is not None:
-            rows = rows[~dead[rows]]
-        if len(rows) <= _GATHER_SHARE * len(segment.ids):
-            return _search_rows(segment, query, k, rows)
-        mask = np.zeros(len(segment.ids), np.bool_)
-        mask[rows] = True
-        return _search_mask(segment, query, k, mask)
-    if len(spans) == 1 and (dead is None or not dead[spans[0][0] : spans[0][1]].any()):
-        return _search_range(segment, query, k, *spans[0])
-    mask = np.zeros(len(segment.ids), np.bool_)
-    for start, end in spans:
-        mask[start:end] = True
-    if dead is not None:
-        mask &= ~dead
-    return _search_mask(segment, query, k, mask)
+    if not len(rows) or k < 1:
+        return NOTHING
+    index = _exact(rows.shape[1], len(rows))
+    _memory(index)[:] = rows
+    return _searched(index, query, min(k, len(rows)))
 
 
-def allowed_spans(spans: Sequence[OwnerSpan], scope: Scope) -> list[tuple[int, int]]:
-    """Row ranges that the scope may read; neighbours are joined."""
-    ranges: list[tuple[int, int]] = []
-    for span in spans:
-        if span.tenant_id != scope.tenant_id or not scope.allows_collection(span.collection_id):
-            continue
-        if ranges and ranges[-1][1] == span.start:
-            ranges[-1] = (ranges[-1][0], span.end)
+class ExactRows:
+    """All rows of a segment in memory as they are stored, 2 bytes a number."""
+
+    def __init__(self, count: int, dimension: int) -> None:
+        self._index = _exact(dimension, count)
+        self.rows: Rows = _memory(self._index)
+        """[count, dimension], to be filled once."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken."""
+        return self.rows.nbytes
+
+    def search(self, query: Vector, k: int, selection: Selection) -> Hits:
+        """The k best selected rows, exactly."""
+        return _search_exact(self._index, self.rows, query, k, selection)
+
+
+class Graph:
+    """HNSW over fp16 rows; narrow selections are searched exactly in the rows that it keeps anyway."""
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+        self._storage = faiss.downcast_index(index.storage)
+        self.rows: Rows = _memory(self._storage)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken: rows, links, and where each row's links begin."""
+        links = self._index.hnsw
+        return int(self.rows.nbytes + 4 * links.neighbors.size() + 8 * links.offsets.size())
+
+    def write(self, path: Path) -> None:
+        """Store it for `read_graph`. Not durable until the caller syncs the file."""
+        faiss.write_index(self._index, str(path))
+
+    def search(self, query: Vector, k: int, selection: Selection, effort: int) -> Hits:
+        """About the k best selected rows, from the `effort` nearest nodes that a walk finds."""
+        parameters = faiss.SearchParametersHNSW(efSearch=max(effort, k), sel=_selector(selection))
+        return _searched(self._index, query, min(k, selection.count), parameters)
+
+    def search_exact(self, query: Vector, k: int, selection: Selection) -> Hits:
+        """The k best selected rows, exactly."""
+        return _search_exact(self._storage, self.rows, query, k, selection)
+
+
+class Lists:
+    """Inverted lists over short codes: SQ8 in memory, or RaBitQ in a mapped file. Scores are approximate."""
+
+    def __init__(
+        self, index: Any, rotation: npt.NDArray[np.float32] | None = None, *, keep: Any = None
+    ) -> None:
+        self._index = index
+        self._keep = keep  # what the index has a bare pointer to
+        self._rotation = rotation
+        self.list_count: int = index.nlist
+        lists = faiss.downcast_InvertedLists(index.invlists)
+        if hasattr(lists, "prefetch_nthread"):
+            lists.prefetch_nthread = 0  # it would start 32 threads per query
+
+    @property
+    def nbytes(self) -> int:
+        """Codes, row numbers and centroids."""
+        index = self._index
+        return int(index.ntotal * (index.code_size + 8) + index.nlist * 2 * index.d)
+
+    def write(self, path: Path) -> None:
+        """Store them for `read_lists`. Not durable until the caller syncs the file."""
+        faiss.write_index(self._index, str(path))
+
+    def search(self, query: Vector, k: int, selection: Selection, probes: int) -> Hits:
+        """About the k best selected rows of the `probes` nearest lists."""
+        wanted, probes = min(k, selection.count), min(probes, self.list_count)
+        selector = _selector(selection)
+        asked = query if self._rotation is None else self._rotation @ query
+        while True:
+            parameters = faiss.SearchParametersIVF(nprobe=probes, sel=selector)
+            scores, rows = _searched(self._index, asked, wanted, parameters)
+            if len(rows) >= wanted or probes >= self.list_count:
+                return scores, rows
+            probes = min(4 * probes, self.list_count)  # the selection is elsewhere
+
+
+def build_graph(rows: Rows) -> Graph:
+    """A graph over all rows [n, d]; about 25,000 rows a second."""
+    index = faiss.IndexHNSWSQ(rows.shape[1], _FP16, _GRAPH_LINKS, _IP)
+    index.hnsw.efConstruction = _GRAPH_BUILD_EFFORT
+    index.is_trained = True  # fp16 has nothing to learn
+    for start in range(0, len(rows), 4096):
+        index.add(rows[start : start + 4096].astype(np.float32))
+    return Graph(index)
+
+
+class ListsBuilder:
+    """Fills inverted lists block by block.
+
+    Args:
+        centroids: [nlist, d] float32, unit length.
+        bits: 8 for SQ8, 1 for RaBitQ.
+        sample: [m, d] float32, to learn ranges from.
+        rotation: [d, d] orthogonal, applied to centroids, rows and queries; for RaBitQ.
+    """
+
+    def __init__(
+        self, centroids: Vector, bits: int, sample: Vector, rotation: npt.NDArray[np.float32] | None = None
+    ) -> None:
+        count, dimension = centroids.shape
+        self._rotation = rotation
+        quantizer = faiss.IndexScalarQuantizer(dimension, _FP16, _IP)
+        quantizer.is_trained = True
+        quantizer.add(self._turned(centroids))
+        if bits == 8:
+            eight = faiss.ScalarQuantizer.QT_8bit
+            self._index = faiss.IndexIVFScalarQuantizer(quantizer, dimension, count, eight, _IP, False)
         else:
-            ranges.append((span.start, span.end))
-    return ranges
+            self._index = faiss.IndexIVFRaBitQ(quantizer, dimension, count, _IP)
+        self._quantizer = quantizer
+        self._index.train(self._turned(sample))
+
+    def add(self, first: int, rows: Vector, lists: Ids) -> None:
+        """Append rows [m, d] whose numbers begin at `first` to the lists given."""
+        turned = self._turned(rows)
+        numbers = np.arange(first, first + len(rows), dtype=np.int64)
+        self._index.add_core(
+            len(rows), faiss.swig_ptr(turned), faiss.swig_ptr(numbers),
+            faiss.swig_ptr(np.ascontiguousarray(lists, np.int64)),
+        )  # fmt: skip
+
+    def finish(self) -> Lists:
+        """The lists, to be searched or written."""
+        return Lists(self._index, self._rotation, keep=self._quantizer)
+
+    def _turned(self, rows: Vector) -> Vector:
+        turned = rows if self._rotation is None else rows @ self._rotation.T
+        return np.ascontiguousarray(turned, np.float32)
 
 
-_EMPTY: tuple[Scores, Ids] = (np.empty(0, np.float32), np.empty(0, np.int64))
+def read_graph(path: Path) -> Graph:
+    """Load what `Graph.write` stored."""
+    return Graph(faiss.read_index(str(path)))
 
 
-def _rows_of(segment: FlatSegment, spans: Sequence[tuple[int, int]], wanted: Ids) -> Ids:
-    """Rows inside `spans` that hold one of the wanted ids (ids ascend only inside one owner's span)."""
-    found: list[Ids] = []
-    for owner in segment.spans:
-        if not any(start <= owner.start and owner.end <= end for start, end in spans):
-            continue
-        ids = segment.ids[owner.start : owner.end]
-        at = np.searchsorted(ids, wanted)
-        inside = at < len(ids)
-        at, ids_wanted = at[inside], wanted[inside]
-        found.append((at[ids[at] == ids_wanted] + owner.start).astype(np.int64))
-    return np.concatenate(found) if found else np.empty(0, np.int64)
+def read_lists(path: Path, *, mapped: bool, rotation: npt.NDArray[np.float32] | None = None) -> Lists:
+    """Load what `Lists.write` stored, or map its lists, so that the system may drop them from memory."""
+    flags = faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY if mapped else 0
+    return Lists(faiss.read_index(str(path), flags), rotation)
 
 
-def _search_rows(segment: FlatSegment, query: Scores, k: int, rows: Ids) -> tuple[Scores, Ids]:
-    if not len(rows):
-        return _EMPTY
-    scores = segment.vectors[rows] @ query
-    best = np.argsort(-scores, kind="stable")[:k]
-    return scores[best], segment.ids[rows[best]]
+def _exact(dimension: int, count: int) -> Any:
+    index = faiss.IndexScalarQuantizer(dimension, _FP16, _IP)
+    index.codes.resize(count * index.code_size)  # `add` would double its buffer and leave half of it empty
+    index.ntotal = count
+    index.is_trained = True
+    return index
 
 
-def _search_range(segment: FlatSegment, query: Scores, k: int, start: int, end: int) -> tuple[Scores, Ids]:
-    selector = faiss.IDSelectorRange(start, end)
-    return _search(segment, query, min(k, end - start), selector)
+def _memory(index: Any) -> Rows:
+    size = index.ntotal * index.code_size
+    if not size:
+        return np.empty((0, index.d), np.float16)
+    return faiss.rev_swig_ptr(index.codes.data(), size).view(np.float16).reshape(-1, index.d)
 
 
-def _search_mask(
-    segment: FlatSegment, query: Scores, k: int, mask: npt.NDArray[np.bool_]
-) -> tuple[Scores, Ids]:
-    allowed = int(np.count_nonzero(mask))
-    if not allowed:
-        return _EMPTY
-    bits = np.packbits(mask, bitorder="little")
-    return _search(segment, query, min(k, allowed), faiss.IDSelectorBitmap(bits))
+def _search_exact(index: Any, rows: Rows, query: Vector, k: int, selection: Selection) -> Hits:
+    if selection.count > _COPIED_ROWS:
+        parameters = faiss.SearchParameters(sel=_selector(selection))
+        return _searched(index, query, min(k, selection.count), parameters)
+    chosen = selection.row_numbers()
+    part = rows[slice(*selection.rows)] if selection.rows is not None else rows[chosen]
+    scores, at = scan(part, query, k)
+    return scores, chosen[at]
 
 
-def _search(segment: FlatSegment, query: Scores, k: int, selector: Any) -> tuple[Scores, Ids]:
-    parameters = faiss.SearchParameters(sel=selector)
-    scores, rows = segment.index.search(query.reshape(1, -1), k, params=parameters)
+def _searched(index: Any, query: Vector, k: int, parameters: Any = None) -> Hits:
+    if k < 1:
+        return NOTHING
+    scores, rows = index.search(query.reshape(1, -1), k, params=parameters)
     kept = rows[0] >= 0  # FAISS pads with -1
-    return scores[0][kept], segment.ids[rows[0][kept]]
+    return scores[0][kept], rows[0][kept]
+
+
+def _selector(selection: Selection) -> Any:
+    if selection.everything:
+        return None
+    if selection.rows is not None:
+        return faiss.IDSelectorRange(*selection.rows)
+    return faiss.IDSelectorBitmap(np.packbits(selection.as_mask(), bitorder="little"))

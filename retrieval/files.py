@@ -9,6 +9,8 @@ import xxhash
 
 from core.errors import TransientError
 
+_BLOCK = 1 << 20
+
 
 class DamagedIndex(TransientError):
     """An index file is missing, cut or changed; the tier is refused and rebuilt from the database."""
@@ -20,6 +22,22 @@ class DamagedIndex(TransientError):
 def checksum(content: bytes | memoryview) -> str:
     """XXH3-128 in hex: guards against damage, not against forgery."""
     return xxhash.xxh3_128_hexdigest(content)
+
+
+def checksum_of_file(path: Path) -> str:
+    """The same over a file that may be large.
+
+    Raises:
+        DamagedIndex: it is missing.
+    """
+    digest = xxhash.xxh3_128()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except FileNotFoundError as error:
+        raise DamagedIndex(f"Index file {path.name} of {path.parent.name} is missing.") from error
+    return digest.hexdigest()
 
 
 def write_durably(path: Path, content: bytes) -> str:

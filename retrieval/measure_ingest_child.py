@@ -56,7 +56,7 @@ def _finds(reader: Any, scope: Scope, text: str, vector: Any) -> bool:
     """The same passage comes first by its words and by its vector."""
     index = reader.snapshot()
     by_words = index.lexical.search(text, 1, scope)
-    by_vector = index.hot.search(vector, 1, scope)
+    by_vector = index.dense.search(vector, 1, scope)
     return bool(by_words) and bool(by_vector) and by_words[0][0] == by_vector[0][0]
 
 

@@ -3,19 +3,49 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from core.errors import ConfigError, TransientError
 from core.types import Scope, Tier
-from retrieval.faiss_index import FlatSegment, load_flat, search_flat
+from retrieval.exact import TopK
+from retrieval.faiss_index import ExactRows, Graph, Hits, scan
 from retrieval.files import DamagedIndex
 from retrieval.manifest import TierFolder
-from retrieval.tier_writer import Mask, dead_masks
-from retrieval.vector_pages import open_segment
-from retrieval.vector_tier import Found, Ids, TierRef, TierStats, Vector, VectorRow
+from retrieval.segments import Segment, open_segment
+from retrieval.selection import Mask, Selection, select
+from retrieval.structures import Structure, load_structure
+from retrieval.tier_writer import dead_masks
+from retrieval.vector_pages import Rows
+from retrieval.vector_tier import Found, Ids, SegmentRef, TierRef, TierStats, Vector, VectorRow
+
+_GATHERED_ROWS = 4096  # 3 MB of originals; more are read past the page cache, which they would empty
+_REMEMBERED = 16  # selections of one snapshot: a mask is a byte a row
+_TOP_BLOCK = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSegment:
+    """A segment with its search structure."""
+
+    segment: Segment
+    structure: Structure
+
+    @property
+    def name(self) -> str:
+        """Of the segment."""
+        return self.segment.ref.name
+
+    def blocks(self, start: int, stop: int) -> Iterator[tuple[int, Rows]]:
+        """`(first row, originals)` from start to stop, from memory where they are."""
+        index = self.structure.index
+        if isinstance(index, ExactRows | Graph):
+            for first in range(start, stop, _TOP_BLOCK):
+                yield first, index.rows[first : min(first + _TOP_BLOCK, stop)]
+        else:
+            yield from self.segment.pages.blocks(start, stop)
 
 
 def load_tier(
@@ -31,12 +61,22 @@ def load_tier(
         previous: an earlier snapshot of the same folder; segments that it has are shared, not read again.
 
     Raises:
-        DamagedIndex: a file is missing or does not match its checksum.
+        DamagedIndex: a file is missing or does not match its checksum, or is of another width.
     """
     known = {s.name: s for s in previous.segments} if previous is not None else {}
-    opened = [known.get(one.name) or load_flat(open_segment(folder.segments, one)) for one in ref.segments]
-    dead = dead_masks(folder.dead, ref.dead, [s.segment for s in opened])
-    return SegmentedSnapshot(tier, dimension, ref, tuple(opened), dead)
+    loaded = tuple(known.get(one.name) or _load(folder, tier, one, dimension) for one in ref.segments)
+    dead = dead_masks(folder.dead, ref.dead, [s.segment for s in loaded])
+    return SegmentedSnapshot(tier, dimension, ref, loaded, dead)
+
+
+def _load(folder: TierFolder, tier: Tier, ref: SegmentRef, dimension: int) -> LoadedSegment:
+    segment = open_segment(folder.segments, ref)
+    if segment.dimension != dimension:
+        raise DamagedIndex(
+            f"Segment {ref.name} of the {tier} tier is {segment.dimension} wide, "
+            f"its manifest says {dimension}."
+        )
+    return LoadedSegment(segment, load_structure(segment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +86,12 @@ class SegmentedSnapshot:
     tier: Tier
     dimension: int = 0
     ref: TierRef = field(default_factory=TierRef)
-    segments: tuple[FlatSegment, ...] = ()
+    segments: tuple[LoadedSegment, ...] = ()
     dead: Mapping[str, Mask] = field(default_factory=dict[str, Mask])
     refused: str = ""
+    _selections: dict[tuple[str, str, tuple[str, ...] | None], Selection] = field(
+        default_factory=dict[tuple[str, str, tuple[str, ...] | None], Selection]
+    )
 
     @property
     def live_count(self) -> int:
@@ -64,61 +107,133 @@ class SegmentedSnapshot:
         passage_ids: Sequence[int] | Ids | None = None,
         effort: float | None = None,
     ) -> Found:
-        """See `TierSnapshot.search`. Flat segments miss nothing, whatever the effort."""
-        self._check_served()
-        if not self.segments:
-            check_vector(vector)
-            return []
-        query = self._query(vector)
-        wanted = None if passage_ids is None else np.unique(np.asarray(passage_ids, np.int64))
-        best: dict[int, float] = {}
-        for segment in self.segments:
-            scores, ids = search_flat(
-                segment, query, k, scope, dead=self.dead.get(segment.name), passage_ids=wanted
-            )
-            for passage_id, score in zip(ids.tolist(), scores.tolist(), strict=True):
-                best[passage_id] = min(1.0, max(-1.0, score))
-        return sorted(best.items(), key=lambda hit: (-hit[1], hit[0]))[:k]
+        """See `TierSnapshot.search`."""
+        effort = self.ref.effort if effort is None else effort
+
+        def one(loaded: LoadedSegment, query: Vector, selection: Selection) -> tuple[Hits | None, bool]:
+            return loaded.structure.search(query, k, selection, effort)
+
+        return self._each(one, vector, k, scope, passage_ids)
 
     def search_exact(
         self, vector: Vector, k: int, scope: Scope, *, passage_ids: Sequence[int] | Ids | None = None
     ) -> Found:
         """See `TierSnapshot.search_exact`."""
-        return self.search(vector, k, scope, passage_ids=passage_ids)
+
+        def one(loaded: LoadedSegment, query: Vector, selection: Selection) -> tuple[Hits | None, bool]:
+            return loaded.structure.search_exact(query, k, selection), True
+
+        return self._each(one, vector, k, scope, passage_ids)
 
     def search_exact_many(self, vectors: Vector, k: int, scope: Scope) -> list[Found]:
         """See `TierSnapshot.search_exact_many`."""
-        return [self.search_exact(vector, k, scope) for vector in vectors]
+        self._check_served()
+        if not self.segments or k < 1:
+            return [[] for _ in vectors]
+        queries = np.stack([self._query(vector) for vector in vectors])
+        best: list[dict[int, float]] = [{} for _ in vectors]
+        for loaded in self.segments:
+            selection = self._selected(loaded, scope, None)
+            if not selection.count:
+                continue
+            top = TopK(queries, min(k, selection.count))
+            start, stop = selection.bounds()
+            mask = None if selection.rows is not None else selection.as_mask()
+            for first, rows in loaded.blocks(start, stop):
+                allowed = None if mask is None else mask[first : first + len(rows)]
+                top.offer(first, rows.astype(np.float32), allowed)
+            for mine, scores, found in zip(best, *top.result(), strict=True):
+                kept = found >= 0
+                _take(mine, loaded.segment.ids.at(found[kept]), scores[kept])
+        return [_ranked(mine, k) for mine in best]
 
     def sample(self, count: int, seed: int) -> list[VectorRow]:
         """See `TierSnapshot.sample`."""
         live = [
-            (s, np.arange(len(s.ids)) if (dead := self.dead.get(s.name)) is None else np.flatnonzero(~dead))
+            (
+                s,
+                np.arange(s.segment.ref.count)
+                if (dead := self.dead.get(s.name)) is None
+                else np.flatnonzero(~dead),
+            )
             for s in self.segments
         ]
         total = sum(len(rows) for _, rows in live)
         chosen = np.random.default_rng(seed).permutation(total)[:count]
         made: list[VectorRow] = []
         start = 0
-        for segment, rows in live:
+        for loaded, rows in live:
             inside = np.sort(chosen[(chosen >= start) & (chosen < start + len(rows))]) - start
             start += len(rows)
-            for row in rows[inside].tolist():
-                span = segment.segment.owner(row)
-                vector = segment.vectors[row].astype(np.float16).tobytes()
-                made.append(VectorRow(span.tenant_id, span.collection_id, int(segment.ids[row]), vector))
+            made.extend(_rows_of(loaded.segment, rows[inside]))
         return made
 
     def stats(self) -> TierStats:
         """See `TierSnapshot.stats`."""
-        ram = sum(s.vectors.nbytes + s.ids.nbytes for s in self.segments)
+        pages = [s.segment.pages for s in self.segments]
+        stored = sum(p.page_bytes * p.page_count for p in pages)
+        structures = [s.structure for s in self.segments]
+        ids = sum(s.segment.ids.nbytes for s in self.segments)
         return TierStats(
             self.tier,
             self.ref.live_count,
             self.ref.row_count - self.ref.live_count,
             Counter(one.kind for one in self.ref.segments),
-            ram_bytes=ram + sum(mask.nbytes for mask in self.dead.values()),
+            ram_bytes=ids + sum(s.ram_bytes for s in structures) + sum(m.nbytes for m in self.dead.values()),
+            mapped_bytes=sum(s.mapped_bytes for s in structures),
+            disk_bytes=sum(s.segment.disk_bytes() for s in self.segments),
+            page_bytes=max((p.page_bytes for p in pages), default=0),
+            padding_share=sum(p.padding_bytes for p in pages) / stored if stored else 0.0,
+            page_hits=sum(p.hits for p in pages),
+            page_misses=sum(p.misses for p in pages),
+            cached_bytes=sum(p.held_bytes() for p in pages),
         )
+
+    def _each(
+        self,
+        one: Callable[[LoadedSegment, Vector, Selection], tuple[Hits | None, bool]],
+        vector: Vector,
+        k: int,
+        scope: Scope,
+        passage_ids: Sequence[int] | Ids | None,
+    ) -> Found:
+        """Search every segment with `one`, rescore what is not exact, and merge."""
+        self._check_served()
+        if not self.segments:
+            check_vector(vector)
+            return []
+        query = self._query(vector)
+        if k < 1:
+            return []
+        wanted = None if passage_ids is None else np.unique(np.asarray(passage_ids, np.int64))
+        best: dict[int, float] = {}
+        for loaded in self.segments:
+            selection = self._selected(loaded, scope, wanted)
+            if not selection.count:
+                continue
+            hits, exact = one(loaded, query, selection)
+            if hits is None:
+                scores, rows = scan_originals(loaded.segment, query, k, selection)
+            elif exact:
+                scores, rows = hits
+            else:
+                scores, at = scan(loaded.segment.pages.rows_at(hits[1]), query, k)
+                rows = hits[1][at]
+            _take(best, loaded.segment.ids.at(rows), scores)
+        return _ranked(best, k)
+
+    def _selected(self, loaded: LoadedSegment, scope: Scope, wanted: Ids | None) -> Selection:
+        segment, dead = loaded.segment, self.dead.get(loaded.name)
+        if wanted is not None:
+            rows = segment.find(wanted)
+            return select(segment.spans, scope, total=segment.ref.count, dead=dead, wanted=rows)
+        key = (loaded.name, scope.tenant_id, scope.collection_ids)
+        if (selection := self._selections.get(key)) is None:
+            selection = select(segment.spans, scope, total=segment.ref.count, dead=dead)
+            if len(self._selections) >= _REMEMBERED * len(self.segments):
+                self._selections.clear()
+            self._selections[key] = selection
+        return selection
 
     def _check_served(self) -> None:
         if self.refused:
@@ -143,3 +258,39 @@ def check_vector(vector: Vector) -> None:
     """
     if not np.isfinite(vector).all() or not vector.any():
         raise TransientError("The question's vector is not finite or has no length; try again.")
+
+
+def scan_originals(segment: Segment, query: Vector, k: int, selection: Selection) -> Hits:
+    """The k best selected rows of a segment, exactly, from its pages. Raises `DamagedIndex`."""
+    if selection.count <= _GATHERED_ROWS:
+        chosen = selection.row_numbers()
+        scores, at = scan(segment.pages.rows_at(chosen), query, k)
+        return scores, chosen[at]
+    start, stop = selection.bounds()
+    mask = None if selection.rows is not None else selection.as_mask()
+    parts: list[Hits] = []
+    for first, block in segment.pages.blocks(start, stop):
+        rows = np.arange(first, first + len(block), dtype=np.int64)
+        if mask is not None:
+            inside = mask[first : first + len(block)]
+            rows, block = rows[inside], block[inside]
+        scores, at = scan(np.ascontiguousarray(block), query, k)
+        parts.append((scores, rows[at]))
+    scores, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
+    best = np.argsort(-scores, kind="stable")[:k]
+    return scores[best], rows[best]
+
+
+def _rows_of(segment: Segment, rows: Ids) -> Iterator[VectorRow]:
+    vectors = segment.pages.rows_at(rows)
+    for row, passage_id, vector in zip(rows.tolist(), segment.ids.at(rows).tolist(), vectors, strict=True):
+        span = segment.owner(row)
+        yield VectorRow(span.tenant_id, span.collection_id, passage_id, vector.tobytes())
+
+
+def _take(best: dict[int, float], ids: Ids, scores: Vector) -> None:
+    best.update(zip(ids.tolist(), np.clip(scores, -1.0, 1.0).tolist(), strict=True))
+
+
+def _ranked(best: Mapping[int, float], k: int) -> Found:
+    return sorted(best.items(), key=lambda hit: (-hit[1], hit[0]))[:k]

@@ -15,12 +15,12 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from core.types import Tier
+from retrieval.calibrate import SCANNED_ROWS
 from retrieval.files import DamagedIndex
 from retrieval.manifest import TierFolder
-from retrieval.vector_pages import (
+from retrieval.segments import (
     Segment,
     dead_rows_file,
     merge_rows,
@@ -28,25 +28,42 @@ from retrieval.vector_pages import (
     read_dead_rows,
     write_segments,
 )
+from retrieval.selection import Mask
+from retrieval.structures import StructurePlan
 from retrieval.vector_tier import DeadRef, Ids, SegmentRef, TierRef, TierStats, VectorRow, VectorsRejected
 
-_FULL_SEGMENT_PAGES = 16  # 65,536 rows of 384 numbers are 100 MB in memory while a build checks them
+# Hot: a merge that builds a graph over so many rows takes three seconds. Warm and cold: few large segments
+# are searched faster than many, and a build has one of them in memory (400 MB of codes).
+_FULL_ROWS = {Tier.HOT: 65_536, Tier.WARM: 1 << 20, Tier.COLD: 1 << 22}
+_MERGED_ROWS = 65_536  # merging larger segments is work for a rebuild
 _BATCH = 4096  # rows that are checked at once
 _UNIT = 2e-3  # a unit vector rounded to fp16 is nearer to length 1 than this
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How segments are cut and when they are merged."""
+    """How segments are cut and when they are merged.
 
-    page_vectors: int
-    merge_count: int
+    Attributes:
+        merge_count: small segments that a tier may have.
+        recall_floor: recall@10 that approximate structures are calibrated to.
+        full_rows: rows of a segment at most; 0 = as the tier does well with.
+        lists_from, scanned_rows: see `StructurePlan`.
+    """
 
-    @property
-    def full_rows(self) -> int:
-        """Rows of a segment that is never merged again."""
-        return self.page_vectors * _FULL_SEGMENT_PAGES
+    merge_count: int = 8
+    recall_floor: float = 0.95
+    full_rows: int = 0
+    lists_from: int | None = None
+    scanned_rows: int = SCANNED_ROWS
+
+    def plan(self, tier: Tier) -> StructurePlan:
+        """What decides the kind of a tier's segments."""
+        return StructurePlan(tier, self.recall_floor, self.lists_from, self.scanned_rows)
+
+    def rows(self, tier: Tier) -> int:
+        """Rows of a tier's segment at most."""
+        return self.full_rows or _FULL_ROWS[tier]
 
 
 def open_tier(
@@ -64,7 +81,7 @@ def open_tier(
     Raises:
         DamagedIndex: a header, an id list or the tombstones are missing or do not match.
     """
-    return SegmentedTier(folder, tier, ref, dimension, layout or Layout(4096, 8))
+    return SegmentedTier(folder, tier, ref, dimension, layout or Layout())
 
 
 class SegmentedTier:
@@ -89,8 +106,8 @@ class SegmentedTier:
             self._segments_folder,
             self._changed(rows, replaced),
             dimension=self._dimension,
-            page_vectors=self._layout.page_vectors,
-            max_rows=self._layout.full_rows,
+            max_rows=self._layout.rows(self._tier),
+            plan=self._layout.plan(self._tier),
         )
         for name, dead in replaced:
             self._bury(name, dead)
@@ -108,14 +125,14 @@ class SegmentedTier:
     def present(self, ids: Sequence[int]) -> set[int]:
         """See `VectorTier.present`."""
         wanted = np.unique(np.asarray(ids, np.int64))
-        return {int(i) for segment, rows in self._live_rows(wanted) for i in segment.ids[rows]}
+        return {int(i) for segment, rows in self._live_rows(wanted) for i in segment.ids.at(rows).tolist()}
 
     def live_ids(self) -> Ids:
         """See `VectorTier.live_ids`."""
         live = [np.empty(0, np.int64)]
         for segment in self._segments:
             dead = self._dead.get(segment.ref.name)
-            live.append(segment.ids if dead is None else segment.ids[~dead])
+            live.append(segment.ids.all() if dead is None else segment.ids.at(np.flatnonzero(~dead)))
         return np.sort(np.concatenate(live))
 
     def commit(self) -> TierRef:
@@ -141,7 +158,7 @@ class SegmentedTier:
                 given = {row.passage_id: row for row in batch}
                 for segment, old in self._live_rows(np.unique(np.fromiter(given, np.int64, len(given)))):
                     kept = _unchanged(segment, old, given)
-                    same.update(segment.ids[old[kept]].tolist())
+                    same.update(segment.ids.at(old[kept]).tolist())
                     replaced.append((segment.ref.name, old[~kept]))
             yield from (row for row in batch if row.passage_id not in same)
 
@@ -163,7 +180,7 @@ class SegmentedTier:
 
     def _merge(self) -> None:
         """Merge small segments when there are too many; dead rows are left behind."""
-        full = self._layout.full_rows
+        full = min(self._layout.rows(self._tier), _MERGED_ROWS)
         small = sorted((s for s in self._segments if len(s.ids) < full), key=lambda s: len(s.ids))
         if len(small) <= self._layout.merge_count:
             return
@@ -177,8 +194,8 @@ class SegmentedTier:
             self._segments_folder,
             merge_rows([(s, self._dead.get(s.ref.name)) for s in chosen]),
             dimension=self._dimension,
-            page_vectors=self._layout.page_vectors,
-            max_rows=full,
+            max_rows=self._layout.rows(self._tier),
+            plan=self._layout.plan(self._tier),
         )
         names = {s.ref.name for s in chosen}
         self._segments = [s for s in self._segments if s.ref.name not in names]
@@ -206,9 +223,7 @@ def verify_tier(folder: TierFolder, ref: TierRef) -> int:
     segments = [_opened(folder.segments, one) for one in ref.segments]
     dead_masks(folder.dead, ref.dead, segments)
     for segment in segments:
-        rows = sum(len(page) for page in segment.pages())
-        if rows != segment.ref.count:
-            raise DamagedIndex(f"Segment {segment.ref.name} holds {rows} vectors, not {segment.ref.count}.")
+        segment.verify()
     return ref.live_count
 
 
@@ -255,10 +270,10 @@ def _unit_rows(batch: Sequence[VectorRow], dimension: int) -> list[VectorRow]:
 
 def _unchanged(segment: Segment, rows: Ids, given: Mapping[int, VectorRow]) -> Mask:
     """Which of the rows are as they are given: same owner, same vector."""
-    vectors = segment.vectors_at(rows)
+    vectors = segment.pages.rows_at(rows)
     kept = np.zeros(len(rows), np.bool_)
-    for at, row in enumerate(rows.tolist()):
-        new = given[int(segment.ids[row])]
+    for at, (row, passage_id) in enumerate(zip(rows.tolist(), segment.ids.at(rows).tolist(), strict=True)):
+        new = given[passage_id]
         span = segment.owner(row)
         same_owner = (span.tenant_id, span.collection_id) == (new.tenant_id, new.collection_id)
         kept[at] = same_owner and vectors[at].tobytes() == new.vector

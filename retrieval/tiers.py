@@ -101,18 +101,15 @@ class IndexSnapshot:
 
     Attributes:
         tiers: every tier, those that hold nothing included.
+        dense: all tiers together.
         model: the encoder whose vectors these are; empty while nothing was indexed.
     """
 
     generation: int
     tiers: Mapping[Tier, SegmentedSnapshot]
+    dense: DenseRoute
     lexical: LexicalRoute
     model: str = ""
-
-    @property
-    def dense(self) -> DenseRoute:
-        """All tiers together."""
-        return DenseRoute(self.tiers)
 
     @property
     def hot(self) -> SegmentedSnapshot:
@@ -151,7 +148,7 @@ class IndexReader:
         self._prepare = prepare
         self._loading = threading.Lock()
         self._stamp: tuple[int, int] | str | None = "never looked"
-        self._snapshot = IndexSnapshot(0, _empty(), LexicalRoute())
+        self._snapshot = self._made(0, _empty(), LexicalRoute())
         self._lexical_place: object = None
 
     def snapshot(self, *, wait: bool = False) -> IndexSnapshot:
@@ -223,7 +220,7 @@ class IndexReader:
             TIER_REFUSED.labels(tier.value).set(1 if why else 0)
         if manifest.model and manifest.model != self._snapshot.model and self._prepare is not None:
             self._prepare(manifest.model)
-        return IndexSnapshot(manifest.generation, tiers, self._lexical(manifest), manifest.model)
+        return self._made(manifest.generation, tiers, self._lexical(manifest), manifest.model)
 
     def _lexical(self, manifest: Manifest) -> LexicalRoute:
         if why := manifest.refused.get(LEXICAL):
@@ -247,14 +244,23 @@ class IndexReader:
     def _load_nothing(self) -> IndexSnapshot:
         if self._expected is not None and self._expected():
             return self._refuse_all(DamagedIndex("The index folder has no generation, the database has one."))
-        return IndexSnapshot(0, _empty(), LexicalRoute())
+        return self._made(0, _empty(), LexicalRoute())
 
     def _refuse_all(self, error: DamagedIndex) -> IndexSnapshot:
         """The generation cannot be read; the words of the one before are better than nothing."""
         for part in PARTS:
             TIER_REFUSED.labels(part).set(1)
         self._report(ALL, error.detail)
-        return IndexSnapshot(0, _empty(error.detail), self._snapshot.lexical, self._snapshot.model)
+        return self._made(0, _empty(error.detail), self._snapshot.lexical, self._snapshot.model)
+
+    def _made(
+        self,
+        generation: int,
+        tiers: Mapping[Tier, SegmentedSnapshot],
+        lexical: LexicalRoute,
+        model: str = "",
+    ) -> IndexSnapshot:
+        return IndexSnapshot(generation, tiers, DenseRoute(tiers, self._report), lexical, model)
 
     def _report(self, tier: str, reason: str) -> None:
         if tier in PARTS:

@@ -1,265 +1,179 @@
-"""Segments on disk: fp16 vectors in pages of a fixed number of rows, their ids, and who owns which rows.
+"""The originals of a segment: fp16 vectors in one file of fixed-size pages, with a checksum per page.
 
-A segment is a folder that is written once:
+    vectors.f16     float16 little endian, row after row; the last page is filled up with zeros
+    pages.xxh64     uint64 per page
 
-    segment.json     count, dimension, rows per page, owner spans, a checksum per file
-    ids.npy          int64 passage ids, one per row
-    page-00000.npy   float16 [rows, dimension]; every page but the last is full
+A page holds a whole number of rows and is a whole number of memory pages long, so nothing is lost between
+rows or at the end of a page, and row `r` is at byte `2 * dimension * r`.
 
-Rows are ordered by (tenant, collection, passage id), so a collection is one contiguous range of rows. That
-is what lets a scope be a filter *inside* the search: a span of rows instead of a test per row.
+Three ways to read: `rows_at` gathers some rows through the page cache (rescoring), `block` reads a run of
+rows past it (rebuilds, exact scans), `read_page` is what the cache asks for. All check what they read; a page
+that was found good is not checked again by the same process.
 """
 
 from __future__ import annotations
 
-import heapq
-import io
-import json
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import math
+import os
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
-from core.ids import new_id
-from retrieval.files import DamagedIndex, checksum, read_checked, sync_folder, write_durably
-from retrieval.vector_tier import Ids, SegmentRef, VectorRow
+from core.settings import get_settings
+from retrieval.files import DamagedIndex
+from retrieval.page_cache import PageCaches
+from retrieval.vector_tier import Ids
 
-Page = npt.NDArray[np.float16]
-Number = TypeVar("Number", bound=np.generic)
-_HEADER = "segment.json"
-_IDS = "ids.npy"
+Rows = npt.NDArray[np.float16]
+Sums = npt.NDArray[np.uint64]
 
-
-@dataclass(frozen=True, slots=True)
-class OwnerSpan:
-    """Rows `[start, end)` belong to one collection."""
-
-    tenant_id: str
-    collection_id: str
-    start: int
-    end: int
+# Smaller pages hold more of what scattered rows need, larger ones cost more per miss; scans
+# read many at once. Measured in docs/adr/0022.
+PAGE_BYTES = 12 << 10
+_MEMORY_PAGE = 4096
+_SCAN_BYTES = 3 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """A segment opened for reading: header and ids are checked and in memory, pages are read on demand."""
-
-    ref: SegmentRef
-    folder: Path
-    dimension: int
-    page_vectors: int
-    spans: tuple[OwnerSpan, ...]
-    ids: Ids
-    page_checksums: tuple[str, ...]
-
-    def pages(self) -> Iterator[Page]:
-        """Pages in row order: float16 [rows, dimension]. Raises `DamagedIndex` at the first bad one."""
-        left = len(self.ids)
-        for number, expected in enumerate(self.page_checksums):
-            path = self.folder / _page_name(number)
-            page = _array(read_checked(path, expected), path, np.float16)
-            rows = min(left, self.page_vectors)
-            if page.shape != (rows, self.dimension):
-                raise DamagedIndex(f"Page {path.name} of segment {self.ref.name} has an unexpected shape.")
-            left -= rows
-            yield page
-
-    def owner(self, row: int) -> OwnerSpan:
-        """Who has this row."""
-        return self.spans[bisect_right(self.spans, row, key=lambda span: span.start) - 1]
-
-    def find(self, wanted: Ids) -> Ids:
-        """Rows that hold one of the ids; `wanted` ascends. Ids ascend inside one owner's span only."""
-        found: list[Ids] = []
-        for span in self.spans:
-            ids = self.ids[span.start : span.end]
-            at = np.searchsorted(ids, wanted)
-            at, there = at[at < len(ids)], wanted[at < len(ids)]
-            found.append((at[ids[at] == there] + span.start).astype(np.int64))
-        return np.concatenate(found) if found else np.empty(0, np.int64)
-
-    def vectors_at(self, rows: Ids) -> Page:
-        """The originals of some rows, [m, dimension], in the order given. Raises `DamagedIndex`."""
-        vectors = np.empty((len(rows), self.dimension), np.float16)
-        start = 0
-        for page in self.pages():
-            inside = (rows >= start) & (rows < start + len(page))
-            vectors[inside] = page[rows[inside] - start]
-            start += len(page)
-        return vectors
-
-    def rows(self, skip: npt.NDArray[np.bool_] | None = None) -> Iterator[VectorRow]:
-        """All rows in order, without those marked in `skip`."""
-        start = 0
-        spans = iter(self.spans)
-        span = next(spans, None)
-        for page in self.pages():
-            for offset in range(len(page)):
-                row = start + offset
-                while span is not None and row >= span.end:
-                    span = next(spans, None)
-                if span is None:
-                    raise DamagedIndex(f"Segment {self.ref.name} has rows without an owner.")
-                if skip is None or not skip[row]:
-                    yield VectorRow(
-                        span.tenant_id, span.collection_id, int(self.ids[row]), page[offset].tobytes()
-                    )
-            start += len(page)
+def rows_per_page(dimension: int, page_bytes: int = PAGE_BYTES) -> int:
+    """Rows of a page: the fewest that fill memory pages exactly and are not below `page_bytes`."""
+    row_bytes = 2 * dimension
+    step = _MEMORY_PAGE // math.gcd(_MEMORY_PAGE, row_bytes)
+    return step * max(1, round(page_bytes / (step * row_bytes)))
 
 
-def write_segments(
-    folder: Path, rows: Iterable[VectorRow], *, dimension: int, page_vectors: int, max_rows: int
-) -> list[SegmentRef]:
-    """Write rows into as many segments as `max_rows` asks for; one page is in memory at a time.
+class PageFile:
+    """The originals of one segment, open for reading.
 
     Args:
-        folder: where segment folders live.
-        rows: strictly ascending by `VectorRow.order`.
-        dimension: numbers per vector.
-        page_vectors: rows per page.
-        max_rows: rows per segment.
+        path: of `vectors.f16`; stays readable after it was removed.
+        count, dimension: rows, and numbers per row.
+        page_rows: rows per page.
+        sums: checksum per page.
 
     Raises:
-        ValueError: rows out of order, or a vector of another width.
+        DamagedIndex: the file is missing or has another length.
     """
-    refs: list[SegmentRef] = []
-    writer: _SegmentWriter | None = None
-    last: tuple[str, str, int] | None = None
-    for row in rows:
-        if last is not None and row.order <= last:
-            raise ValueError(f"rows are not ascending: {row.order} after {last}")
-        last = row.order
-        if writer is None:
-            writer = _SegmentWriter(folder, dimension, page_vectors)
-        writer.add(row)
-        if writer.count == max_rows:
-            refs.append(writer.finish())
-            writer = None
-    if writer is not None:
-        refs.append(writer.finish())
-    return refs
 
-
-def merge_rows(
-    segments: Sequence[tuple[Segment, npt.NDArray[np.bool_] | None]],
-) -> Iterator[VectorRow]:
-    """Live rows of several segments in one order; `(segment, dead rows)` pairs."""
-    streams = [segment.rows(dead) for segment, dead in segments]
-    yield from heapq.merge(*streams, key=lambda row: row.order)
-
-
-def open_segment(folder: Path, ref: SegmentRef) -> Segment:
-    """Check a segment's header and ids.
-
-    Raises:
-        DamagedIndex: a file is missing or does not match; counts disagree.
-    """
-    place = folder / ref.name
-    header = json.loads(read_checked(place / _HEADER, ref.checksum))
-    ids = _array(read_checked(place / _IDS, header["ids"]), place / _IDS, np.int64)
-    spans = tuple(OwnerSpan(*entry) for entry in header["spans"])
-    end = spans[-1].end if spans else 0
-    if len(ids) != header["count"] or len(ids) != ref.count or end != ref.count:
-        raise DamagedIndex(f"Segment {ref.name} holds {len(ids)} ids, its manifest says {ref.count}.")
-    return Segment(
-        ref, place, int(header["dimension"]), int(header["page_vectors"]), spans, ids, tuple(header["pages"])
-    )
-
-
-class _SegmentWriter:
-    def __init__(self, folder: Path, dimension: int, page_vectors: int) -> None:
-        self._final = folder / new_id("seg")
-        self._aside = folder / f".{self._final.name}.tmp"
-        self._aside.mkdir(parents=True)
-        self._dimension = dimension
-        self._page_vectors = page_vectors
-        self._ids: list[int] = []
-        self._spans: list[OwnerSpan] = []
-        self._pages: list[str] = []
-        self._page: list[bytes] = []
+    def __init__(self, path: Path, count: int, dimension: int, page_rows: int, sums: Sums) -> None:
+        self.count, self.dimension, self.page_rows = count, dimension, page_rows
+        self.page_bytes = 2 * dimension * page_rows
+        self.page_count = len(sums)
+        self.hits = self.misses = 0
+        self._name = f"{path.parent.name}/{path.name}"
+        self._sums = sums
+        self._checked = np.zeros(len(sums), np.bool_)
+        if len(sums) != -(-count // page_rows):
+            raise DamagedIndex(f"Index file {self._name} has {len(sums)} pages, not those of {count} rows.")
+        try:
+            self._handle = os.open(path, os.O_RDONLY)
+        except FileNotFoundError as error:
+            raise DamagedIndex(f"Index file {self._name} is missing.") from error
+        weakref.finalize(self, os.close, self._handle)
+        if (size := os.fstat(self._handle).st_size) != self.page_bytes * self.page_count:
+            raise DamagedIndex(f"Index file {self._name}, {size} bytes long, does not match its checksums.")
 
     @property
-    def count(self) -> int:
-        return len(self._ids)
+    def padding_bytes(self) -> int:
+        """Bytes at the end that hold no row."""
+        return self.page_bytes * self.page_count - 2 * self.dimension * self.count
 
-    def add(self, row: VectorRow) -> None:
-        if len(row.vector) != 2 * self._dimension:
-            raise ValueError(
-                f"passage {row.passage_id} has a vector of {len(row.vector) // 2} numbers, "
-                f"the tier has {self._dimension}"
-            )
-        at, last = len(self._ids), self._spans[-1] if self._spans else None
-        if last is not None and (last.tenant_id, last.collection_id) == (row.tenant_id, row.collection_id):
-            self._spans[-1] = OwnerSpan(last.tenant_id, last.collection_id, last.start, at + 1)
-        else:
-            self._spans.append(OwnerSpan(row.tenant_id, row.collection_id, at, at + 1))
-        self._ids.append(row.passage_id)
-        self._page.append(row.vector)
-        if len(self._page) == self._page_vectors:
-            self._write_page()
+    def rows_at(self, rows: Ids) -> Rows:
+        """Some rows, [m, dimension], in the order given. Raises `DamagedIndex`."""
+        pages, within = np.divmod(rows, self.page_rows)
+        row_bytes = 2 * self.dimension
+        found, missed = (
+            page_caches().of_size(self.page_bytes).gather(self, pages, within * row_bytes, row_bytes)
+        )
+        self.misses += missed
+        self.hits += len(rows) - missed
+        return found.view(np.float16)
 
-    def finish(self) -> SegmentRef:
-        if self._page:
-            self._write_page()
-        ids = write_durably(self._aside / _IDS, _npy(np.asarray(self._ids, np.int64)))
-        header = {
-            "count": len(self._ids),
-            "dimension": self._dimension,
-            "page_vectors": self._page_vectors,
-            "ids": ids,
-            "pages": self._pages,
-            "spans": [[s.tenant_id, s.collection_id, s.start, s.end] for s in self._spans],
-        }
-        content = json.dumps(header, separators=(",", ":")).encode()
-        write_durably(self._aside / _HEADER, content)
-        self._aside.rename(self._final)
-        sync_folder(self._final.parent)
-        return SegmentRef(self._final.name, len(self._ids), checksum(content))
+    def block(self, start: int, stop: int) -> Rows:
+        """Rows `[start, stop)`, past the cache. Raises `DamagedIndex`."""
+        first, last = start // self.page_rows, -(-stop // self.page_rows)
+        content = np.empty((last - first) * self.page_bytes, np.uint8)
+        self._read(content.data, first)
+        rows = content.view(np.float16).reshape(-1, self.dimension)
+        return rows[start - first * self.page_rows : stop - first * self.page_rows]
 
-    def _write_page(self) -> None:
-        page = np.frombuffer(b"".join(self._page), np.float16).reshape(len(self._page), self._dimension)
-        self._pages.append(write_durably(self._aside / _page_name(len(self._pages)), _npy(page)))
-        self._page = []
+    def blocks(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, Rows]]:
+        """`(first row, rows)` from start to stop, a few megabytes at a time. Raises `DamagedIndex`."""
+        stop = self.count if stop is None else stop
+        step = max(1, _SCAN_BYTES // self.page_bytes) * self.page_rows
+        while start < stop:
+            end = min(stop, (start // step + 1) * step)
+            yield start, self.block(start, end)
+            start = end
 
+    def read_page(self, page: int, into: memoryview) -> None:
+        """Fill `into` with a page. Raises `DamagedIndex`."""
+        self._read(into, page)
 
-def _page_name(number: int) -> str:
-    return f"page-{number:05d}.npy"
+    def held_bytes(self) -> int:
+        """Bytes of the page cache that are this file's."""
+        return page_caches().of_size(self.page_bytes).held_bytes(self)
 
-
-def _npy(array: npt.NDArray[np.generic]) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
-
-
-def _array(content: bytes, path: Path, dtype: type[Number]) -> npt.NDArray[Number]:
-    try:
-        array = np.load(io.BytesIO(content), allow_pickle=False)
-    except ValueError as error:
-        raise DamagedIndex(f"Index file {path.name} cannot be read.") from error
-    if array.dtype != dtype:
-        raise DamagedIndex(f"Index file {path.name} holds {array.dtype}, not {dtype.__name__}.")
-    return array
+    def _read(self, into: memoryview, page: int) -> None:
+        if os.preadv(self._handle, [into], page * self.page_bytes) != len(into):
+            raise DamagedIndex(f"Index file {self._name} was cut, it does not match its checksums.")
+        for number in range(page, page + len(into) // self.page_bytes):
+            if not self._checked[number]:
+                start = (number - page) * self.page_bytes
+                digest = xxhash.xxh3_64_intdigest(into[start : start + self.page_bytes])
+                if digest != int(self._sums[number]):
+                    raise DamagedIndex(
+                        f"Page {number} of index file {self._name} does not match its checksum."
+                    )
+                self._checked[number] = True
 
 
-def dead_rows_file(folder: Path, dead: dict[str, npt.NDArray[np.int64]]) -> tuple[str, str]:
-    """Write tombstones: per segment, the ascending rows that are dead.
+class PageWriter:
+    """Writes `vectors.f16`, a page in memory at a time."""
 
-    Returns:
-        File name and checksum.
-    """
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **dead)
-    name = f"{new_id('dead')}.npz"
-    return name, write_durably(folder / name, buffer.getvalue())
+    def __init__(self, path: Path, dimension: int, page_rows: int) -> None:
+        self._file = path.open("wb")
+        self._dimension, self._page_rows = dimension, page_rows
+        self._waiting = bytearray()
+        self._sums: list[int] = []
+
+    def add(self, vector: bytes) -> None:
+        """Append one row."""
+        self._waiting += vector
+        if len(self._waiting) == 2 * self._dimension * self._page_rows:
+            self._write()
+
+    def finish(self) -> Sums:
+        """Make the file durable; returns the checksums of its pages."""
+        if self._waiting:
+            self._waiting += bytes(2 * self._dimension * self._page_rows - len(self._waiting))
+            self._write()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        return np.asarray(self._sums, np.uint64)
+
+    def _write(self) -> None:
+        self._file.write(self._waiting)
+        self._sums.append(xxhash.xxh3_64_intdigest(self._waiting))
+        self._waiting = bytearray()
 
 
-def read_dead_rows(path: Path, expected: str) -> dict[str, npt.NDArray[np.int64]]:
-    """Read what `dead_rows_file` wrote. Raises `DamagedIndex`."""
-    content = read_checked(path, expected)
-    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        return {name: np.asarray(archive[name], np.int64) for name in archive.files}
+_caches: PageCaches | None = None
+
+
+def page_caches() -> PageCaches:
+    """The process's cache of pages."""
+    global _caches
+    if _caches is None:
+        _caches = PageCaches(get_settings().retrieval.page_cache_bytes)
+    return _caches
+
+
+def resize_page_cache(capacity_bytes: int) -> None:
+    """Start anew with another capacity."""
+    global _caches
+    _caches = PageCaches(capacity_bytes)

@@ -56,7 +56,7 @@ class IndexWriter:
         self.folder = folder
         self.space = space
         self.lease = lease
-        self.layout = Layout(retrieval.page_vectors, retrieval.segment_merge_count)
+        self.layout = Layout(retrieval.segment_merge_count, retrieval.recall_floor, retrieval.segment_rows)
         self._keep = retrieval.keep_generations
 
     def append(

@@ -186,9 +186,8 @@ class Asks:
 @pytest.fixture
 def segments_of_32(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> Corpus:
     """Ten segments' worth of passages in two tiers."""
-    monkeypatch.setenv("GEO_RETRIEVAL__PAGE_VECTORS", "16")
+    monkeypatch.setenv("GEO_RETRIEVAL__SEGMENT_ROWS", "32")
     get_settings.cache_clear()
-    monkeypatch.setattr("retrieval.tier_writer._FULL_SEGMENT_PAGES", 2)
     monkeypatch.setattr("retrieval.build_parts._SCAN", 8)
     for n in range(8):
         document = corpus.document(40)
@@ -327,7 +326,7 @@ def test_files_of_an_attempt_that_are_damaged_are_made_anew(
 
     Asks(monkeypatch, 100, outage)
     work(corpus.db, build.id)
-    for page in (corpus.folder.building / build.id).rglob("page-*"):
+    for page in (corpus.folder.building / build.id).rglob("vectors.f16"):
         page.write_bytes(page.read_bytes()[:-2])
     assert work(corpus.db, build.id).status == "published"
     query = corpus.query()
@@ -339,7 +338,7 @@ def test_a_failed_build_is_told_and_changes_nothing(corpus: Corpus, monkeypatch:
     corpus.index(corpus.document(3))
     before = served(corpus)
     build = opened(corpus.db, "all", mode="compact")
-    for page in corpus.folder.root.rglob("page-*"):
+    for page in corpus.folder.root.rglob("vectors.f16"):
         page.write_bytes(page.read_bytes()[:-1])
     failed = work(corpus.db, build.id)
     assert (failed.status, failed.error_code) == ("failed", "build_rejected")

@@ -50,7 +50,7 @@ def age(path: Path, hours: float = 2) -> None:
     os.utime(path, (past, past), follow_symlinks=False)
 
 
-@pytest.mark.parametrize("name", ["segment.json", "ids.npy", "page-00000.npy"])
+@pytest.mark.parametrize("name", ["segment.json", "ids.npy", "vectors.f16"])
 @pytest.mark.parametrize("change", [flip, Path.unlink])
 def test_a_changed_or_missing_file_damages_its_tier_and_no_other_part(corpus: Corpus, name, change) -> None:
     change(segment_of(corpus) / name)

@@ -231,7 +231,7 @@ def test_old_generations_are_collected(corpus: Corpus) -> None:
     assert verify_segments(corpus.folder, manifest(corpus)) == len(corpus.vectors)
 
 
-@pytest.mark.parametrize("what", ["page-00000.npy", "ids.npy", "segment.json"])
+@pytest.mark.parametrize("what", ["vectors.f16", "ids.npy", "segment.json"])
 def test_a_cut_segment_file_refuses_the_tier_and_tells(corpus: Corpus, what: str) -> None:
     corpus.index(corpus.document(3))
     path = next(corpus.folder.tier("hot").segments.iterdir()) / what

@@ -131,15 +131,15 @@ def test_a_compaction_reads_no_vector_of_the_database(corpus: Corpus) -> None:
 def test_a_compaction_of_damaged_files_says_what_to_do_instead(corpus: Corpus) -> None:
     fill(corpus, 5, "warm")
     before = served(corpus)
-    for page in corpus.folder.tier("warm").segments.rglob("page-*"):
+    for page in corpus.folder.tier("warm").segments.rglob("vectors.f16"):
         page.write_bytes(page.read_bytes()[:-1])
     with pytest.raises(BuildRejected, match="Rebuild in full"):
         run(builder(corpus, "warm", mode=COMPACT))
     assert served(corpus) == before
 
 
-def test_pages_and_segments_are_cut_by_the_settings(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GEO_RETRIEVAL__PAGE_VECTORS", "16")
+def test_segments_are_cut_by_the_settings(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEO_RETRIEVAL__SEGMENT_ROWS", "256")
     get_settings.cache_clear()
     for n in range(3):
         corpus.index(corpus.document(100, collection=f"c{n}"))
@@ -185,7 +185,7 @@ def test_a_damaged_build_is_rejected_before_the_swap(corpus: Corpus, monkeypatch
     verify = Builder._verified
 
     def cut_then_verify(self: Builder, state: BuildState) -> Manifest:
-        for page in self.files.index.root.rglob("page-*"):
+        for page in self.files.index.root.rglob("vectors.f16"):
             page.write_bytes(page.read_bytes()[:-1])
         return verify(self, state)
 

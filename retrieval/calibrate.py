@@ -1,0 +1,231 @@
+"""How far a structure has to search to reach the recall floor, found when it is built.
+
+The questions are stored vectors, moved: a third of them by noise, to the distance of their tenth neighbour;
+the others part or half of the way to another stored vector, which puts them between clusters. The vector that
+a question came from is neither wanted nor counted. Selections are random rows, the hardest kind: a collection
+usually has its rows in few lists.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from retrieval.exact import TopK
+from retrieval.faiss_index import scan
+from retrieval.selection import Mask, Selection
+from retrieval.vector_pages import PageFile
+from retrieval.vector_tier import Ids, Vector
+
+Search = Callable[[Vector, int, Selection, int, int], Ids]
+"""`(query, k, selection, probes, candidates)` → rows, best first."""
+
+_QUESTIONS = 128  # at most; a segment of few rows gets fewer, as it is soon merged
+_SHARES = (0.25, 0.05, 0.01)  # of the rows that a selection leaves, beside all
+_TOWARDS = (0.3, 0.5)  # shares of another vector in questions that lie between clusters
+_CUTOFFS = (10, 50)
+_MOST_CANDIDATES = 32  # per wanted row
+_MARGIN = 0.4  # of what the floor leaves: questions of people are not these questions
+SCANNED_ROWS = 2048  # a selection of so few rows is scanned in the originals: see docs/adr/0022
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What reaches the floor.
+
+    Attributes:
+        by_share: `(share of the rows that is selected, lists to probe or nodes to keep)`, falling.
+        by_cutoff: `(k, candidates to rescore)`, rising.
+        scanned_rows: selections of so few rows are scanned in the originals.
+        recall: recall@10 that was measured without a filter.
+    """
+
+    by_share: tuple[tuple[float, float], ...] = ()
+    by_cutoff: tuple[tuple[float, float], ...] = ()
+    scanned_rows: int = SCANNED_ROWS
+    recall: float = 1.0
+
+    def probes(self, share: float) -> float:
+        """For a selection of this share."""
+        return _power_law(self.by_share, share) if self.by_share else 1.0
+
+    def candidates(self, k: int) -> float:
+        """To rescore for k hits."""
+        return max(k, _power_law(self.by_cutoff, k)) if self.by_cutoff else k
+
+    def to_fields(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "by_share": self.by_share,
+            "by_cutoff": self.by_cutoff,
+            "scanned_rows": self.scanned_rows,
+            "recall": self.recall,
+        }
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> Calibration:
+        """Read `to_fields`; of nothing, the default."""
+        return cls(
+            tuple((float(a), float(b)) for a, b in fields.get("by_share", ())),
+            tuple((float(a), float(b)) for a, b in fields.get("by_cutoff", ())),
+            int(fields.get("scanned_rows", SCANNED_ROWS)),
+            float(fields.get("recall", 1.0)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Queries [n, d], the row each came from, and per share of the rows: what is selected and its best."""
+
+    vectors: Vector
+    sources: Ids
+    selections: Mapping[float, Selection]
+    wanted: Mapping[float, Ids]
+
+
+def questions(pages: PageFile, narrowest: float, *, seed: int) -> Questions:
+    """Make questions of stored vectors and answer them exactly, in one pass over the originals.
+
+    Args:
+        pages: the originals.
+        narrowest: share of the rows below which no selection is searched with the structure.
+        seed: decides everything that is drawn.
+    """
+    random = np.random.default_rng(seed)
+    count = pages.count
+    asked = min(_QUESTIONS, max(24, count // 64), count)
+    shares = (1.0, _SHARES[0], *(share for share in _SHARES[1:] if share >= narrowest))
+    sources = np.sort(random.choice(count, asked, replace=False))
+    others = random.choice(count, asked)
+    rows = pages.rows_at(np.concatenate((sources, others))).astype(np.float32)
+    own, other = rows[:asked], rows[asked:]
+    near = _distance_of_tenth(pages, own[:: max(1, asked // 16)])
+    noise = random.standard_normal(own.shape).astype(np.float32)
+    noise *= np.linalg.norm(own, axis=1, keepdims=True) / np.linalg.norm(noise, axis=1, keepdims=True)
+    moved = near * own + math.sqrt(max(0.0, 1 - near * near)) * noise
+    kinds = [moved, *((1 - share) * own + share * other for share in _TOWARDS)]
+    vectors = np.choose((np.arange(asked) % len(kinds))[:, None], kinds)
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    selections = {share: _selection(count, share, random) for share in shares}
+    tops = {share: TopK(vectors, max(_CUTOFFS) + 1) for share in shares}
+    for start, block in pages.blocks():
+        part = block.astype(np.float32)
+        for share, top in tops.items():
+            mask = selections[share].mask
+            top.offer(start, part, None if mask is None else mask[start : start + len(part)])
+    wanted = {share: _without(top.result()[1], sources) for share, top in tops.items()}
+    return Questions(vectors, sources, selections, wanted)
+
+
+def calibrate(
+    search: Search,
+    asked: Questions,
+    pages: PageFile,
+    floor: float,
+    *,
+    most_probes: int,
+    rescored: bool,
+    scanned_rows: int,
+) -> Calibration:
+    """The least that reaches the floor with a margin.
+
+    Args:
+        search: the structure.
+        asked: from `questions`.
+        pages: the originals, to rescore candidates.
+        floor: recall@10 in [0, 1].
+        most_probes: what the structure can do at most.
+        rescored: whether its rows are candidates to be rescored.
+        scanned_rows: stored with what was found.
+    """
+    goal = floor + _MARGIN * (1 - floor)
+
+    def measured(share: float, k: int, probes: int, candidates: int) -> float:
+        found = [
+            _best(search(v, k + 1, asked.selections[share], probes, candidates + 1), v, k, s, pages, rescored)
+            for v, s in zip(asked.vectors, asked.sources.tolist(), strict=True)
+        ]
+        return _recall(found, asked.wanted[share][:, :k])
+
+    plenty = _MOST_CANDIDATES * _CUTOFFS[0] if rescored else _CUTOFFS[0]
+    probes = [
+        (s, _least(lambda n, s=s: measured(s, _CUTOFFS[0], n, plenty) >= goal, most_probes))
+        for s in asked.selections
+    ]
+    whole = int(probes[0][1])
+    cutoffs: list[tuple[int, int]] = []
+    if rescored:
+        goal -= _MARGIN / 2 * (1 - floor)  # part of the margin is spent on probing, part on rescoring
+        for k in _CUTOFFS:
+            least = _least(lambda n, k=k: measured(1.0, k, whole, n) >= goal, _MOST_CANDIDATES * k, first=k)
+            cutoffs.append((k, least))
+    reached = measured(1.0, _CUTOFFS[0], whole, cutoffs[0][1] if cutoffs else plenty)
+    return Calibration(tuple(probes), tuple(cutoffs), scanned_rows, round(reached, 4))
+
+
+def _least(enough: Callable[[int], bool], most: int, first: int = 1) -> int:
+    """The least number that is enough, to an eighth; `most` when none is."""
+    low, high = 0, min(first, most)
+    while not enough(high):
+        if high >= most:
+            return most
+        low, high = high, min(2 * high, most)
+    while high - low > max(1, high // 8):
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _best(rows: Ids, query: Vector, k: int, source: int, pages: PageFile, rescored: bool) -> Ids:
+    rows = rows[rows != source]
+    if rescored and len(rows):
+        rows = rows[scan(pages.rows_at(rows), query, k)[1]]
+    return rows[:k]
+
+
+def _recall(found: Sequence[Ids], wanted: Ids) -> float:
+    shares = [
+        np.isin(best[best >= 0], rows).sum() / max(1, (best >= 0).sum())
+        for rows, best in zip(found, wanted, strict=True)
+        if (best >= 0).any()
+    ]
+    return float(np.mean(shares)) if shares else 1.0
+
+
+def _without(best: Ids, sources: Ids) -> Ids:
+    """Each row of `best` without the source, one shorter."""
+    made = np.full((best.shape[0], best.shape[1] - 1), -1, np.int64)
+    for at, (rows, source) in enumerate(zip(best, sources.tolist(), strict=True)):
+        kept = rows[rows != source][: made.shape[1]]
+        made[at, : len(kept)] = kept
+    return made
+
+
+def _selection(count: int, share: float, random: np.random.Generator) -> Selection:
+    if share == 1.0:
+        return Selection(count, count, rows=(0, count))
+    mask: Mask = random.random(count) < share
+    return Selection(count, int(np.count_nonzero(mask)), mask=mask)
+
+
+def _distance_of_tenth(pages: PageFile, sample: Vector) -> float:
+    """Median cosine between a vector and its tenth neighbour."""
+    top = TopK(sample, min(11, pages.count))
+    for start, block in pages.blocks():
+        top.offer(start, block.astype(np.float32))
+    return float(np.clip(np.median(top.result()[0][:, -1]), 0.0, 1.0))
+
+
+def _power_law(points: Sequence[tuple[float, float]], at: float) -> float:
+    """Straight lines between points in log-log; the outer ones go on."""
+    if len(points) == 1:
+        return points[0][1]
+    ordered = sorted(points)
+    after = next((n for n, (x, _) in enumerate(ordered) if x >= at), len(ordered) - 1)
+    (x0, y0), (x1, y1) = ordered[max(0, after - 1)], ordered[max(1, after)]
+    slope = (math.log(y1) - math.log(y0)) / (math.log(x1) - math.log(x0))
+    return math.exp(math.log(y0) + slope * (math.log(max(at, 1e-9)) - math.log(x0)))

@@ -1,0 +1,240 @@
+"""Which search structure a segment gets, how it is built, and how it is searched.
+
+| kind | in memory per vector (384 numbers) | search | used by |
+|---|---|---|---|
+| `flat` | 768 B | exact | hot and warm while small |
+| `graph` | 914 B | HNSW over the same rows | hot past `GRAPH_FROM` |
+| `lists8` | 392 B | inverted lists of SQ8 codes | warm past `LISTS8_FROM` |
+| `pages` | nothing | exact, over the pages of originals | cold while small |
+| `bits` | 64 B, mapped | inverted lists of RaBitQ codes | cold past `BITS_FROM` |
+
+Every size from 1 up has a kind; lists are never more than a 39th of the rows, which is what their training
+needs. Approximate kinds name candidates, which the tier rescores from the originals.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core.types import Tier
+from retrieval import cluster
+from retrieval.calibrate import SCANNED_ROWS, Calibration, calibrate, questions
+from retrieval.faiss_index import (
+    ExactRows,
+    Graph,
+    Hits,
+    Lists,
+    ListsBuilder,
+    build_graph,
+    read_graph,
+    read_lists,
+)
+from retrieval.files import checksum_of_file
+from retrieval.selection import Selection
+from retrieval.vector_pages import PageFile
+from retrieval.vector_tier import Ids, Vector
+
+if TYPE_CHECKING:
+    from retrieval.segments import Segment
+
+KINDS = ("flat", "graph", "lists8", "pages", "bits")
+
+# Where the approximate kind is as fast as the exact one: see docs/adr/0022.
+GRAPH_FROM = 16_384
+LISTS8_FROM = 8192
+BITS_FROM = 4096
+_SMALLEST_LISTS = 39 * 4
+_PER_LIST = 39  # rows per list that k-means wants at least
+_TRAINED_PER_LIST = 48
+_ROUNDS = 8
+_GRAPH_SHARE = 0.25  # of the rows; a narrower selection is scanned, as the walk passes mostly hidden rows
+_SEED = 20261201
+
+
+@dataclass(frozen=True, slots=True)
+class StructurePlan:
+    """What decides a segment's kind.
+
+    Attributes:
+        tier: where it lives.
+        recall_floor: recall@10 that an approximate kind has to reach.
+        lists_from: rows from which approximate kinds are used; None = as measured.
+        scanned_rows: selections of so few rows are scanned in the originals.
+    """
+
+    tier: Tier
+    recall_floor: float = 0.95
+    lists_from: int | None = None
+    scanned_rows: int = SCANNED_ROWS
+
+    def kind(self, count: int) -> str:
+        """For a segment of so many rows."""
+        if self.tier is Tier.HOT:
+            return "graph" if count >= (self.lists_from or GRAPH_FROM) else "flat"
+        approximate, exact, limit = (
+            ("lists8", "flat", LISTS8_FROM) if self.tier is Tier.WARM else ("bits", "pages", BITS_FROM)
+        )
+        return approximate if count >= max(self.lists_from or limit, _SMALLEST_LISTS) else exact
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A stored structure: its file's checksum and what it was calibrated to."""
+
+    checksum: str
+    calibration: Mapping[str, Any]
+
+
+def list_count(rows: int) -> int:
+    """Inverted lists for so many rows: twice the root, so lists grow as slowly as their number."""
+    return max(1, min(rows // _PER_LIST, round(2 * rows**0.5)))
+
+
+def build_structure(kind: str, pages: PageFile, plan: StructurePlan, path: Path) -> Built | None:
+    """Build, calibrate and store the structure of one segment.
+
+    Args:
+        kind: of `KINDS`.
+        pages: the originals, complete.
+        plan: its recall floor is what the structure is calibrated to.
+        path: where the file goes; durable on return.
+
+    Returns:
+        None for a kind that has no file.
+    """
+    if kind in ("flat", "pages"):
+        return None
+    if kind == "graph":
+        structure: Graph | Lists = build_graph(pages.block(0, pages.count))
+    else:
+        structure = _build_lists(kind, pages)
+    structure.write(path)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+    return Built(checksum_of_file(path), _calibrated(structure, pages, plan).to_fields())
+
+
+def load_structure(segment: Segment) -> Structure:
+    """Load the structure of a segment.
+
+    Raises:
+        DamagedIndex: its file or a page is missing or does not match its checksum.
+    """
+    kind, calibration = segment.ref.kind, Calibration.from_fields(segment.calibration)
+    if kind == "pages":
+        return Structure(kind, calibration, None)
+    if kind == "flat":
+        rows = ExactRows(segment.ref.count, segment.dimension)
+        for start, block in segment.pages.blocks():
+            rows.rows[start : start + len(block)] = block
+        return Structure(kind, calibration, rows)
+    path = segment.checked_structure()
+    if kind == "graph":
+        return Structure(kind, calibration, read_graph(path))
+    bits = kind == "bits"
+    return Structure(
+        kind,
+        calibration,
+        read_lists(path, mapped=bits, rotation=_rotation(segment.dimension) if bits else None),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A loaded structure. Never changes."""
+
+    kind: str
+    calibration: Calibration
+    index: ExactRows | Graph | Lists | None
+
+    @property
+    def ram_bytes(self) -> int:
+        """Memory it takes, mapped files included."""
+        return self.index.nbytes if self.index is not None else 0
+
+    @property
+    def mapped_bytes(self) -> int:
+        """Of that, mapped files."""
+        return self.ram_bytes if self.kind == "bits" else 0
+
+    def search(self, query: Vector, k: int, selection: Selection, effort: float) -> tuple[Hits | None, bool]:
+        """Search the selected rows.
+
+        Returns:
+            Scores and rows, and whether they are exact cosines. None stands for "scan the originals": the
+            kind keeps nothing, or the selection is too narrow for it.
+        """
+        if isinstance(self.index, ExactRows):
+            return self.index.search(query, k, selection), True
+        if isinstance(self.index, Graph):
+            if selection.count < _GRAPH_SHARE * selection.total:
+                return self.index.search_exact(query, k, selection), True
+            wanted = round(effort * self.calibration.probes(selection.count / selection.total))
+            return self.index.search(query, k, selection, wanted), True
+        if self.index is None or selection.count <= self.calibration.scanned_rows:
+            return None, True
+        probes = max(1, round(effort * self.calibration.probes(selection.count / selection.total)))
+        wanted = max(k, round(effort * self.calibration.candidates(k)))
+        return self.index.search(query, wanted, selection, probes), False
+
+    def search_exact(self, query: Vector, k: int, selection: Selection) -> Hits | None:
+        """Exactly, from memory; None stands for "scan the originals"."""
+        if isinstance(self.index, ExactRows):
+            return self.index.search(query, k, selection)
+        return self.index.search_exact(query, k, selection) if isinstance(self.index, Graph) else None
+
+
+def _build_lists(kind: str, pages: PageFile) -> Lists:
+    lists = list_count(pages.count)
+    sample = _sample(pages, min(pages.count, max(lists * _TRAINED_PER_LIST, 1024)))
+    centres = cluster.centroids(sample, lists, rounds=_ROUNDS, seed=_SEED)
+    bits = kind == "bits"
+    builder = ListsBuilder(centres, 1 if bits else 8, sample, _rotation(pages.dimension) if bits else None)
+    for start, block in pages.blocks():
+        rows = block.astype(np.float32)
+        builder.add(start, rows, cluster.nearest(rows, centres))
+    return builder.finish()
+
+
+def _sample(pages: PageFile, count: int) -> Vector:
+    """Rows spread over the whole segment, float32."""
+    chosen = np.sort(np.random.default_rng(_SEED).choice(pages.count, count, replace=False))
+    parts: list[Vector] = []
+    for start, block in pages.blocks():
+        first, last = np.searchsorted(chosen, (start, start + len(block)))
+        parts.append(block[chosen[first:last] - start].astype(np.float32))
+    return np.concatenate(parts)
+
+
+def _rotation(dimension: int) -> Vector:
+    """An orthogonal matrix, always the same one: it spreads what few directions hold over all bits."""
+    random = np.random.default_rng(_SEED).standard_normal((dimension, dimension))
+    return np.ascontiguousarray(np.linalg.qr(random)[0], np.float32)
+
+
+def _calibrated(structure: Graph | Lists, pages: PageFile, plan: StructurePlan) -> Calibration:
+    if isinstance(structure, Graph):
+        asked = questions(pages, _GRAPH_SHARE, seed=_SEED)
+
+        def walk(query: Vector, k: int, selection: Selection, probes: int, _candidates: int) -> Ids:
+            return structure.search(query, k, selection, probes)[1]
+
+        return calibrate(
+            walk, asked, pages, plan.recall_floor, most_probes=1024, rescored=False, scanned_rows=0
+        )
+
+    asked = questions(pages, plan.scanned_rows / pages.count, seed=_SEED)
+
+    def probe(query: Vector, _k: int, selection: Selection, probes: int, candidates: int) -> Ids:
+        return structure.search(query, candidates, selection, probes)[1]
+
+    return calibrate(
+        probe, asked, pages, plan.recall_floor, most_probes=structure.list_count, rescored=True,
+        scanned_rows=plan.scanned_rows,
+    )  # fmt: skip
