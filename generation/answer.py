@@ -15,6 +15,7 @@ from ingest.sentences import sentences
 
 _REPAIR_COVER = 0.5  # of a refused claim's words in a source sentence that may stand in for it
 _CODE = re.compile(r"[^\W_]*\d(?:[\w,.-]*\w)?")
+_LEAST_WORDS = 2  # of a generated sentence in a language with spaces
 _SAME_WORDS = 0.8  # overlap from which two sentences say the same
 
 
@@ -164,7 +165,7 @@ def settled(
 def well_formed(text: str) -> bool:
     """Whether a generated text is a sentence: it begins as one and leaves no bracket or quotation open."""
     first = text.lstrip("\"“‘'(（「『《¿¡")[:1]
-    if not first or first.islower():
+    if not first or first.islower() or (first.isascii() and len(text.split()) < _LEAST_WORDS):
         return False
     pairs = (("(", ")"), ("（", "）"), ("“", "”"), ("「", "」"), ("《", "》"))
     return text.count('"') % 2 == 0 and all(text.count(a) == text.count(b) for a, b in pairs)

@@ -24,9 +24,25 @@ MAX_SENTENCES = 20
 
 _PLAIN = "[^\\n\\r\\t\\[\\].!?。！？]"
 _END = '([.!?] " " | [。！？])'
-_ABBREVIATIONS = ("Mr", "Mrs", "Ms", "Dr", "Prof", "St", "No", "vs", "approx", "e.g", "i.e", "Fig", "Jr")
+_ABBREVIATIONS = (
+    "Mr",
+    "Mrs",
+    "Ms",
+    "Dr",
+    "Prof",
+    "St",
+    "No",
+    "vs",
+    "approx",
+    "e.g",
+    "i.e",
+    "Fig",
+    "Jr",
+    "U.S",
+    "U.K",
+)
 
-_SHORT = " | ".join(f'"{a}. "' for a in _ABBREVIATIONS)
+_SHORT = " | ".join(f'"{a}. "' for a in _ABBREVIATIONS) + ' | " " [A-Z] ". "'  # and initials: John C. Low
 # Inside one rule: a character class behind a rule of its own has every token looked at in every step.
 _BODY = f'{_PLAIN} ({_PLAIN} | "." [0-9A-Za-z] | {_SHORT})*'
 _UNQUOTED = _PLAIN.replace("[^", '[^"')

@@ -7,10 +7,11 @@ the empty string. They look for a contradiction between two explicit statements;
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import lru_cache
 from itertools import pairwise
 
-from generation.wording import content_terms, names_of
+from generation.wording import content_terms, name_key, names_of, stem, words_of
 
 # -- how many ----------------------------------------------------------------------------------
 
@@ -178,6 +179,7 @@ def names_reordered(claim: str, sentence: str) -> str:
     return ""
 
 
+_MOSTLY = 0.6  # overlap from which a claim is mostly one sentence
 _LISTED = re.compile(r"\s*(?:,|and|or|&|/|-|、|和|与|及|或)\s*(?:the |a )?")
 
 
@@ -185,6 +187,24 @@ def content_overlap(claim: str, sentence: str) -> float:
     """Share of the content terms of two sentences that both have (Jaccard)."""
     ours, theirs = content_terms(claim), content_terms(sentence)
     return len(ours & theirs) / max(1, len(ours | theirs))
+
+
+def spliced_from(claim: str, sentence: str, above: str = "") -> str:
+    """What a claim that is mostly one sentence puts in from elsewhere, or says twice; else the empty string.
+
+    A name that is not the claim's subject must stand in the sentence that carries the claim: its neighbour's
+    name makes another statement. So does a word that the sentence has once and the claim twice.
+    """
+    if content_overlap(claim, sentence) < _MOSTLY:
+        return ""
+    known = name_key(f"{above} {sentence}")
+    subject = claim[: len(claim) // 3]
+    for name in names_of(claim):
+        if name_key(name) not in known and name not in subject:
+            return name
+    ours, theirs = Counter(words_of(claim)), Counter(words_of(sentence))
+    terms = content_terms(claim)
+    return next((w for w, n in ours.items() if n > max(1, theirs[w]) and stem(w) in terms), "")
 
 
 def _between(text: str, first: str, second: str) -> str | None:

@@ -23,6 +23,7 @@ from generation.relations import (
     quantity_changed,
     roles_swapped,
     sole_added,
+    spliced_from,
 )
 from generation.wording import (
     content_terms,
@@ -104,6 +105,8 @@ def _concluded(
         return Judgement(Verdict.PARTIAL, "few_words", cover, span)
     if sole_added(claim, window):
         return Judgement(Verdict.PARTIAL, "sole", cover, span)
+    if spliced := spliced_from(claim, closest, about):
+        return Judgement(Verdict.PARTIAL, f"spliced:{spliced}", cover, span)
     return Judgement(Verdict.SUPPORTED, f"words={cover:.2f}", cover, span)
 
 

@@ -105,7 +105,7 @@ def sides_exchanged(claim: str, sentence: str) -> str:
 
     Only for a claim that is otherwise the sentence itself: then a word was exchanged.
     """
-    ours, theirs = _words(claim), _words(sentence)
+    ours, theirs = words_of(claim), words_of(sentence)
     for number, (up, down) in enumerate(_OPPOSITES):
         first = sum(w in up for w in ours) - sum(w in up for w in theirs)
         second = sum(w in down for w in ours) - sum(w in down for w in theirs)
@@ -119,7 +119,8 @@ def sides_exchanged(claim: str, sentence: str) -> str:
     return ""
 
 
-def _words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
+    """Words of a text in lower case; a run of Chinese is one word."""
     return _WORD.findall(text.lower())
 
 

@@ -130,7 +130,7 @@ def test_a_name_in_the_heading_is_not_missing_from_the_passage() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["is 330 metres tall.", 'yes" or "no").', "The tower (330 metres is tall.", "“Paris."]
+    "text", ["is 330 metres tall.", 'yes" or "no").', "The tower (330 metres is tall.", "“Paris.", "Paris."]
 )
 def test_a_piece_of_a_sentence_is_replaced_by_its_source_or_removed(text: str) -> None:
     claim = settle(text, 1)

@@ -96,3 +96,22 @@ def test_a_number_further_on_in_the_passage_is_shown_as_partly_borne_out() -> No
     claim = "The Harbour bridge was opened by the old mayor in heavy rain, its toll is 4 euros."
     judgement = judge(claim, text)
     assert (judgement.verdict, judgement.reason.split(":")[0]) == (Verdict.PARTIAL, "apart")
+
+
+def test_a_sentence_with_its_neighbours_name_is_only_partly_borne_out() -> None:
+    text = (
+        "The Broncos defeated the Pittsburgh Steelers in the divisional round by scoring 11 points in the "
+        "final minutes of the game. They went on to win the Super Bowl."
+    )
+    claim = (
+        "The Broncos defeated the Pittsburgh Steelers in the Super Bowl by scoring 11 points in the final "
+        "minutes of the game."
+    )
+    judgement = judge(claim, text)
+    assert (judgement.verdict, judgement.reason) == (Verdict.PARTIAL, "spliced:Super")
+    assert judge(text.split(". ")[0] + ".", text).verdict is Verdict.SUPPORTED
+
+
+def test_the_subject_may_be_named_from_the_sentence_before() -> None:
+    text = "Acme sells pumps. It opened a plant in Dover in 1999."
+    assert judge("Acme opened a plant in Dover in 1999.", text).verdict is Verdict.SUPPORTED
