@@ -215,7 +215,11 @@ def _best(mention: Mention, options: Sequence[Candidate], context: str, document
     whole = len(name_form(mention.surface).tokens) > 1 and any(c.named for c in options)
     own = [_own_log_odds(mention, c, document, c.named or (c.leads and not whole)) for c in options]
     if len(options) == 1:
-        return _Best(options[0], Evidence(own[0], LEAD_MOST), _reason(options[0], mention))
+        return _Best(
+            options[0],
+            Evidence(own[0], LEAD_MOST, differs=_differs(mention, options[0])),
+            _reason(options[0], mention),
+        )
     fits = [_overlap(c.entity, context) for c in options]
     logits = [
         odds + _PRIOR * math.log(c.prior) + _CONTEXT * fit
@@ -233,7 +237,9 @@ def _best(mention: Mention, options: Sequence[Candidate], context: str, document
         cosine = above_base(cosines[first], near, chosen.entity.description)
         detail += f";similarity={cosines[first]:.3f}"
     rivals = sum(c.strength >= chosen.strength for c in options) - 1
-    evidence = Evidence(own[first], min(LEAD_MOST, lead), fits[first], cosine, rivals)
+    evidence = Evidence(
+        own[first], min(LEAD_MOST, lead), fits[first], cosine, rivals, _differs(mention, chosen)
+    )
     return _Best(chosen, evidence, f"{detail};candidates={len(options)};lead={lead:.2f}")
 
 
@@ -292,6 +298,10 @@ def _agreement(label: str, kind: str) -> int:
     if left is None or right is None:
         return 0
     return 1 if left == right else -1
+
+
+def _differs(mention: Mention, candidate: Candidate) -> bool:
+    return _agreement(mention.type, candidate.entity.type) == -1
 
 
 def _described(entity: CatalogueEntity) -> str:

@@ -19,7 +19,7 @@ from ingest import entity_repository as store
 from ingest import repository
 from ingest.growth import serialise
 from ingest.names import clean_text, title_of
-from ingest.values import Entity, EntityEvent, Page
+from ingest.values import Entity, EntityEvent, EntityMention, Page
 
 RENAME, DESCRIBE, BLOCK, UNBLOCK, PIN, MERGE, SPLIT = (
     "rename", "describe", "block", "unblock", "pin_alias", "merge", "split",
@@ -61,6 +61,20 @@ def entity_events(
         session, scope, entity_id, before=int(cursor) if cursor else None, limit=limit + 1
     )
     values = tuple(store.event_value(r) for r in rows[:limit])
+    return Page(values, str(values[-1].id) if len(rows) > limit else None)
+
+
+def entity_mentions(
+    session: Session, scope: Scope, *, entity_id: str, cursor: str | None = None, limit: int = 50
+) -> Page[EntityMention]:
+    """Where live documents name an entity, and why it is linked there."""
+    store.find_entity(session, scope, entity_id)
+    if cursor is not None and not cursor.isdecimal():
+        raise InvalidInput("The cursor is not one that this list gave.")
+    rows = store.mentions_page(
+        session, scope, entity_id, after=int(cursor) if cursor else None, limit=limit + 1
+    )
+    values = tuple(rows[:limit])
     return Page(values, str(values[-1].id) if len(rows) > limit else None)
 
 

@@ -25,7 +25,7 @@ from core.worker import Task
 from ingest.catalogue import MAX_ALIAS_CHARS, Alias, Catalogue, CatalogueEntity, alias_key
 from ingest.growth import GROWN
 from ingest.repository import in_scope
-from ingest.values import Entity, EntityEvent
+from ingest.values import Entity, EntityEvent, EntityMention
 
 _CLOCK_SLACK = timedelta(seconds=60)  # between the machines that write aliases
 
@@ -264,6 +264,44 @@ def move_mentions_back(session: Session, tenant_id: str, holder: str | None, ori
             .values(entity_id=original, reason=func.replace(MentionRow.reason, f";{note}", ""))
         )
     )
+
+
+def mentions_page(
+    session: Session, scope: Scope, entity_id: str, *, after: int | None, limit: int
+) -> list[EntityMention]:
+    """Mentions of an entity in the live documents that the scope may read, oldest first."""
+    query = (
+        select(MentionRow, PassageRow, DocumentRow.name)
+        .join(PassageRow, PassageRow.id == MentionRow.passage_id)
+        .join(
+            DocumentRow,
+            and_(DocumentRow.id == MentionRow.document_id, DocumentRow.live_version == MentionRow.version),
+        )
+        .where(
+            MentionRow.tenant_id == scope.tenant_id,
+            MentionRow.entity_id == entity_id,
+            in_scope(scope, PassageRow.tenant_id, PassageRow.collection_id),
+        )
+    )
+    if after is not None:
+        query = query.where(MentionRow.id > after)
+    return [
+        EntityMention(
+            id=mention.id,
+            document_id=mention.document_id,
+            document_name=name,
+            passage_id=passage.id,
+            version=mention.version,
+            start=mention.start,
+            end=mention.end,
+            surface=mention.surface,
+            score=mention.score,
+            reason=mention.reason,
+            passage_start=passage.start,
+            text=passage.text,
+        )
+        for mention, passage, name in session.execute(query.order_by(MentionRow.id).limit(limit))
+    ]
 
 
 def documents_naming(session: Session, tenant_id: str, entity_id: str) -> list[str]:

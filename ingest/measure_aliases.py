@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,6 @@ def alias_cases(sets: Sequence[AliasSet]) -> tuple[Catalogue, list[AliasCase]]:
 
 def variants(name: str) -> list[str]:
     """The name as others write it: case, width, script, accents, punctuation; without the name itself."""
-    import opencc
-
     forms = [
         name.upper(),
         name.lower(),
@@ -120,8 +119,19 @@ def variants(name: str) -> list[str]:
         f"{name[: len(name) // 2]}\u200b{name[len(name) // 2 :]}",
     ]
     if _HAN.search(name):
-        forms += [str(opencc.OpenCC(table).convert(name)) for table in ("s2t", "t2s")]
+        forms += [_converted(name, table) for table in ("s2t", "t2s")]
     return [form for form in dict.fromkeys(forms) if form != name and form.strip()]
+
+
+def _converted(name: str, table: str) -> str:
+    return str(_converter(table).convert(name))
+
+
+@lru_cache(maxsize=2)
+def _converter(table: str) -> Any:
+    import opencc
+
+    return opencc.OpenCC(table)
 
 
 def eval_aliases(

@@ -22,6 +22,7 @@ from ingest.documents import (
 )
 from ingest.entities import (
     entity_events,
+    entity_mentions,
     get_entity,
     merge_entities,
     patch_entity,
@@ -56,6 +57,7 @@ from ingest.values import (
     Entity,
     EntityEvent,
     EntityImport,
+    EntityMention,
     Page,
     PlacedPassage,
     RejectedRow,
@@ -75,6 +77,7 @@ __all__ = [
     "Entity",
     "EntityEvent",
     "EntityImport",
+    "EntityMention",
     "Only",
     "Page",
     "ParseChoices",
@@ -99,6 +102,7 @@ __all__ = [
     "document_source",
     "draw_page",
     "entity_events",
+    "entity_mentions",
     "erase_claims",
     "erase_deleted_sources",
     "get_collection",

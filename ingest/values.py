@@ -187,6 +187,24 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
+class EntityMention:
+    """Where a live document names an entity: offsets into the document, and the text of the passage."""
+
+    id: int
+    document_id: str
+    document_name: str
+    passage_id: int
+    version: int
+    start: int
+    end: int
+    surface: str
+    score: float
+    reason: str
+    passage_start: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class EntityEvent:
     """One human override."""
 

@@ -18,7 +18,7 @@ from api.schemas.common import Listed, PathId
 from api.schemas.entities import EntityMerge, EntityPatch, EntitySplit, EntityUndo
 from core.errors import InvalidInput, UnsupportedFormat
 from ingest import service as ingest
-from ingest.values import Entity, EntityEvent, EntityImport
+from ingest.values import Entity, EntityEvent, EntityImport, EntityMention
 
 router = APIRouter(prefix="/v1/entities", tags=["entities"])
 
@@ -95,6 +95,19 @@ def list_events(
     """Overrides of an entity, newest first."""
     with db.read() as session:
         page = ingest.entity_events(
+            session, scope, entity_id=entity_id, cursor=decode_cursor(cursor) or None, limit=limit
+        )
+    following = encode_cursor(page.next_cursor) if page.next_cursor else None
+    return Listed(items=list(page.items), next_cursor=following)
+
+
+@router.get("/{entity_id}/mentions")
+def list_mentions(
+    entity_id: PathId, scope: Reader, db: Db, cursor: Cursor = None, limit: Limit = 50
+) -> Listed[EntityMention]:
+    """Where live documents name an entity, with the reason of each link."""
+    with db.read() as session:
+        page = ingest.entity_mentions(
             session, scope, entity_id=entity_id, cursor=decode_cursor(cursor) or None, limit=limit
         )
     following = encode_cursor(page.next_cursor) if page.next_cursor else None

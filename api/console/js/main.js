@@ -8,12 +8,13 @@ import { chooseCollection, forget, session, setCollections } from "./session.js"
 import { button, notice, problem, spinner } from "./ui.js";
 import * as ask from "./views/ask.js";
 import * as documents from "./views/documents.js";
+import * as entities from "./views/entities.js";
 import * as index from "./views/index-page.js";
 import * as operator from "./views/operator.js";
 import * as search from "./views/search.js";
 import { signInForm } from "./views/signin.js";
 
-const SECTIONS = { ask, documents, search, index, operator };
+const SECTIONS = { ask, documents, search, entities, index, operator };
 const NEEDS_COLLECTION = new Set(["ask", "documents", "search"]);
 
 const app = document.getElementById("app");
@@ -85,7 +86,7 @@ function createCollection() {
   collectionForm(async (made) => {
     await loadCollections();
     chooseCollection(made.id);
-    if (section() === "index" || section() === "operator" || section() === "search") location.hash = "#/documents";
+    if (!NEEDS_COLLECTION.has(section()) || section() === "search") location.hash = "#/documents";
     show();
     notice(t("collection.created", { name: made.name }));
   });
