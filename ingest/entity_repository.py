@@ -24,9 +24,11 @@ from core.types import Scope
 from core.worker import Task
 from ingest.catalogue import MAX_ALIAS_CHARS, Alias, Catalogue, CatalogueEntity, alias_key
 from ingest.growth import GROWN
+from ingest.nil_clusters import PERSON, SEPARATOR
 from ingest.repository import in_scope
 from ingest.values import Entity, EntityEvent, EntityMention
 
+_BESIDE = 8  # organisations told of a person
 _CLOCK_SLACK = timedelta(seconds=60)  # between the machines that write aliases
 
 
@@ -124,6 +126,7 @@ def entity_values(session: Session, scope: Scope, rows: Sequence[EntityRow]) -> 
         .group_by(MentionRow.entity_id)
     )
     mentions = {entity_id: int(n) for entity_id, n in counted}
+    beside = _beside(session, scope, [r.id for r in rows if r.type == PERSON])
     return tuple(
         Entity(
             id=r.id,
@@ -137,9 +140,31 @@ def entity_values(session: Session, scope: Scope, rows: Sequence[EntityRow]) -> 
             blocked=r.blocked,
             mentions=mentions.get(r.id, 0),
             created_at=r.created_at,
+            beside=tuple(sorted(beside.get(r.id, ()))[:_BESIDE]),
         )
         for r in rows
     )
+
+
+def _beside(session: Session, scope: Scope, ids: Sequence[str]) -> dict[str, set[str]]:
+    """Person → organisations beside the name, in passages that the scope may read."""
+    found: dict[str, set[str]] = {}
+    if not ids:
+        return found
+    for entity_id, names in session.execute(
+        select(MentionRow.entity_id, MentionRow.affiliations)
+        .join(PassageRow, PassageRow.id == MentionRow.passage_id)
+        .where(
+            MentionRow.tenant_id == scope.tenant_id,
+            MentionRow.entity_id.in_(ids),
+            MentionRow.affiliations != "",
+            in_scope(scope, PassageRow.tenant_id, PassageRow.collection_id),
+        )
+        .distinct()
+        .limit(_BESIDE * len(ids))
+    ):
+        found.setdefault(entity_id, set()).update(names.split(SEPARATOR))
+    return found
 
 
 # -- aliases -----------------------------------------------------------------------------------

@@ -171,7 +171,10 @@ class PlacedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A catalogue entry. `merged_into` names the entity that stands for this one, if any."""
+    """A catalogue entry. `merged_into` names the entity that stands for this one, if any.
+
+    `beside`: organisations that documents name beside a person, which tell people of one name apart.
+    """
 
     id: str
     type: str
@@ -184,6 +187,7 @@ class Entity:
     blocked: bool
     mentions: int
     created_at: datetime
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

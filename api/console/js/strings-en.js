@@ -430,6 +430,7 @@ export const en = {
   "entities.none": "No entity has such a name.",
   "entities.more": "Show more",
   "entities.mentions": "{n} mentions",
+  "entities.beside": "Named beside",
   "entity.title": "Entity",
   "entity.kind.PERSON": "person",
   "entity.kind.ORG": "organisation",

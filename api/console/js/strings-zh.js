@@ -430,6 +430,7 @@ export const zh = {
   "entities.none": "没有实体有这样的名称。",
   "entities.more": "显示更多",
   "entities.mentions": "提及 {n} 次",
+  "entities.beside": "同现机构",
   "entity.title": "实体",
   "entity.kind.PERSON": "人物",
   "entity.kind.ORG": "机构",

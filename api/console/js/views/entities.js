@@ -84,6 +84,7 @@ function drawEntity(entity, refresh) {
       h("p", { class: "facts" }, h("span", { class: "chip" }, kindName(entity.type)), h("span", {}, t("entities.mentions", { n: number(entity.mentions) })), marks(entity)),
     ),
     entity.description ? h("p", { class: "muted" }, foreign(entity.description)) : null,
+    entity.beside.length ? h("p", { class: "small" }, t("entities.beside"), " ", foreign(entity.beside.join(" · "))) : null,
     others.length ? h("p", { class: "small" }, foreign(others.slice(0, 8).join(" · "))) : null,
   );
 }
