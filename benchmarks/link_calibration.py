@@ -62,15 +62,17 @@ def own_mentions(similarity: Similarity | None) -> Iterator[Judged]:
         for known in (whole, _catalogue([e for e in entities if e["id"] != gold])):
             match = whole.find(document["text"])[0]
             surface = document["text"][match.start : match.end]
-            mention = Mention(1, Span(match.start, match.end), surface, entity["type"])
-            yield from _judge(
-                [mention],
-                [gold],
-                document["text"],
-                known,
-                similarity,
-                (entity["lang"], "names", half(entity["name"])),
-            )
+            for called in _called(surface, entity):
+                text = document["text"].replace(surface, called)
+                mention = Mention(1, Span(match.start, match.start + len(called)), called, entity["type"])
+                about = (entity["lang"], "names" if called == surface else "parts", half(entity["name"]))
+                yield from _judge([mention], [gold], text, known, similarity, about)
+
+
+def _called(surface: str, entity: dict[str, Any]) -> list[str]:
+    """What documents call it: the name, and of a person with a Latin name the last word too."""
+    last = surface.split()[-1]
+    return [surface, last] if entity["type"] == "PERSON" and last != surface else [surface]
 
 
 def article_mentions(folder: Path) -> Iterator[Judged]:

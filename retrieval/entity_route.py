@@ -26,7 +26,7 @@ from retrieval.query_repository import visible
 from retrieval.readings import Profile, Similarity, Weighed, weigh
 
 SURE = 3.0  # a name of several readings that the question decides, against a name of one
-_NOBODY = 0.5  # how much a mention of the name that is linked to nobody counts as one of somebody else
+_NOBODY = 0.2  # how much a mention of the name that is linked to nobody counts as one of somebody else
 _DECIDED = 0.6  # certainty from which a question means one reading, and below which it may mean each
 _OPEN = 0.2  # a reading of an open name that is at least so likely, against the likeliest, is one of them …
 _EACH = 4  # … up to so many

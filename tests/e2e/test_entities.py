@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.stack import Stack, until
 
 PEOPLE = {
@@ -43,6 +45,49 @@ def test_two_people_of_one_name_are_kept_apart_and_asked_for_apart(stack: Stack)
         json={"question": "李伟何时入职？", "collection": collection, "filters": {"entities": [entity]}},
     ).json()["hits"]
     assert {h["document_id"] for h in only} == {ids["liwei_b.md"]}
+
+
+NAMESAKES = {
+    "zh": (
+        PEOPLE,
+        {
+            "李伟何时入职？": ({"liwei_a.md", "liwei_b.md"}, ("2019", "2021")),
+            "海石科技的李伟是男是女？": ({"liwei_b.md"}, ("女",)),
+            "远山股份的李伟何时入职？": ({"liwei_a.md"}, ("2019",)),
+        },
+    ),
+    "en": (
+        {
+            "farhill.md": "# Farhill board\n\nJames Lee, male, is the finance director of Farhill Group; he joined "
+            "in 2019 from an audit firm.\n",
+            "seastone.md": "# Seastone board\n\nJames Lee, female, is an independent director of Seastone "
+            "Technologies and a professor of materials science; she was elected in 2021.\n",
+            "notice.md": "# Notice\n\nJames Lee resigned in March; the resignation takes effect on 31 March.\n",
+        },
+        {
+            "When did James Lee join?": ({"farhill.md", "seastone.md"}, ("2019", "2021")),
+            "Is the James Lee of Seastone Technologies a man or a woman?": ({"seastone.md"}, ("female",)),
+            "When did James Lee of Farhill Group join?": ({"farhill.md"}, ("2019",)),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_an_answer_lists_each_of_the_name_or_speaks_of_the_one_that_is_meant(stack: Stack, lang: str) -> None:
+    documents, questions = NAMESAKES[lang]
+    collection = stack.collection(f"namesakes {lang}")
+    for name, text in documents.items():
+        stack.ready(collection, name, text)
+    for question, (cited, said) in questions.items():
+        answer = stack.ask(collection, question)
+        assert answer["status"] == "answered", question
+        found = {c["document_name"] for claim in answer["claims"] for c in claim["citations"]}
+        assert found == cited, question
+        assert all(word in answer["text"] for word in said), question
+        assert all(claim["citations"] for claim in answer["claims"])
+        several = [n for n in answer["notices"] if n["code"] == "several_of_the_name"]
+        assert bool(several) == (len(cited) > 1), question
 
 
 def test_a_catalogue_from_the_terminal_reaches_documents_that_are_there(stack: Stack, tmp_path: Path) -> None:
