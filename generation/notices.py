@@ -71,7 +71,7 @@ def several_notice(readings: Sequence[Sequence[int]], lang: Lang) -> Notice | No
         else f"A name in the question may mean {len(readings)} things, each listed; say which is meant."
     )
     markers = sorted(marker for group in readings for marker in group)
-    return Notice("several_of_the_name", text, markers, {"readings": len(readings)})
+    return Notice("namesakes", text, markers, {"readings": len(readings)})
 
 
 def left_out_notice(left_out: int, lang: Lang) -> Notice | None:

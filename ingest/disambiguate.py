@@ -305,7 +305,8 @@ def _differs(mention: Mention, candidate: Candidate) -> bool:
 
 
 def _described(entity: CatalogueEntity) -> str:
-    return f"{entity.name}: {entity.description}" if entity.description else entity.name
+    """What the encoder compares: not the name, which all candidates share and the text may shorten."""
+    return entity.description or entity.name
 
 
 def context_terms(text: str) -> set[str]:

@@ -58,11 +58,11 @@ NAMESAKES = {
     ),
     "en": (
         {
-            "farhill.md": "# Farhill board\n\nJames Lee, male, is the finance director of Farhill Group; he joined "
-            "in 2019 from an audit firm.\n",
+            "farhill.md": "# Farhill board\n\nJames Lee, male, is the finance director of Farhill Group; he "
+            "joined in 2019 from an audit firm.\n",
             "seastone.md": "# Seastone board\n\nJames Lee, female, is an independent director of Seastone "
             "Technologies and a professor of materials science; she was elected in 2021.\n",
-            "notice.md": "# Notice\n\nJames Lee resigned in March; the resignation takes effect on 31 March.\n",
+            "notice.md": "# Notice\n\nJames Lee resigned in March, with effect from 31 March.\n",
         },
         {
             "When did James Lee join?": ({"farhill.md", "seastone.md"}, ("2019", "2021")),
@@ -86,7 +86,7 @@ def test_an_answer_lists_each_of_the_name_or_speaks_of_the_one_that_is_meant(sta
         assert found == cited, question
         assert all(word in answer["text"] for word in said), question
         assert all(claim["citations"] for claim in answer["claims"])
-        several = [n for n in answer["notices"] if n["code"] == "several_of_the_name"]
+        several = [n for n in answer["notices"] if n["code"] == "namesakes"]
         assert bool(several) == (len(cited) > 1), question
 
 

@@ -30,15 +30,15 @@ def test_a_name_of_several_without_a_word_of_context_is_no_link() -> None:
 
 
 def test_a_text_no_nearer_than_that_of_a_stranger_is_no_link() -> None:
-    assert probability(replace(LIKELY, cosine=-0.5, overlap=0.0)) < 0.5 < probability(LIKELY)
+    assert probability(replace(LIKELY, cosine=-1.5, overlap=0.0)) < 0.5 < probability(LIKELY)
 
 
 @pytest.mark.parametrize(
     ("text", "description", "cosine", "expected"),
     [
-        ("李伟负责采购", "海石科技采购经理", 0.903, 0),
-        ("Kim bakes rye", "a baker", 0.845, 0),
-        ("Kim bakes rye", "a baker", 0.865, 2),
+        ("李伟负责采购", "海石科技采购经理", 0.890, 0),
+        ("Kim bakes rye", "a baker", 0.801, 0),
+        ("Kim bakes rye", "a baker", 0.821, 2),
         ("Kim bakes rye", "面包师", 0.99, 4),
     ],
 )
