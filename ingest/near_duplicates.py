@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from sqlalchemy import CompoundSelect, and_, delete, or_, select, text, tuple_, union
+from sqlalchemy import CompoundSelect, TextClause, and_, delete, or_, select, text, tuple_, union
 from sqlalchemy import insert as sql_insert
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
@@ -163,9 +163,7 @@ def ids_with_near_duplicates() -> CompoundSelect[str]:
 def _met(session: Session, row: DocumentRow, keys: Sequence[int]) -> list[Key]:
     """The versions that share most bands, those that are or will be served."""
     given = {f"k{n}": key for n, key in enumerate(keys)}
-    rows = session.execute(
-        text(_lookup(len(keys))), {**given, "collection": row.collection_id, "document": row.id}
-    )
+    rows = session.execute(_lookup(len(keys)), {**given, "collection": row.collection_id, "document": row.id})
     shared = Counter((document_id, version) for document_id, version in rows)
     if not shared:
         return []
@@ -184,13 +182,13 @@ def _met(session: Session, row: DocumentRow, keys: Sequence[int]) -> list[Key]:
 
 
 @lru_cache(maxsize=4)
-def _lookup(bands: int) -> str:
+def _lookup(bands: int) -> TextClause:
     """One bounded look per band."""
     one = (
         "SELECT * FROM (SELECT document_id, version FROM signature_bands WHERE collection_id = :collection"
         " AND key = :k{n} AND document_id <> :document LIMIT {limit}) AS b{n}"
     )
-    return " UNION ALL ".join(one.format(n=n, limit=_PER_BAND) for n in range(bands))
+    return text(" UNION ALL ".join(one.format(n=n, limit=_PER_BAND) for n in range(bands)))
 
 
 def _text(session: Session, key: Key) -> str:

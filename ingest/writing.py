@@ -192,7 +192,10 @@ def replace_mentions(
         for m, ties in zip(linked, beside, strict=True)
     ]
     for at in range(0, len(rows), _INSERT_ROWS):
-        session.execute(insert(MentionRow), rows[at : at + _INSERT_ROWS])
+        # With its nulls every row has the same columns, so that they go in one statement.
+        session.execute(
+            insert(MentionRow), rows[at : at + _INSERT_ROWS], execution_options={"render_nulls": True}
+        )
     growth.settle_people(
         session, tenant_id, {name_key(m.name) for m in linked if growth.is_growing_person(m)}
     )

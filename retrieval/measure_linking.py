@@ -93,16 +93,23 @@ def measure_linking(passages: str, documents: str, rounds: str) -> Figures:
 
 
 def documents_of(texts: Sequence[str], group: str) -> Iterator[CorpusDocument]:
-    """Documents of ten passages of one language, or of both in turn; no text is used twice in a group.
+    """Documents of ten passages of one language, or of the two in turn; no text is used twice in a group.
 
     As for the recogniser, what is not Chinese is `en`.
     """
-    zh: list[str] = []
-    en: list[str] = []
+    by_language: dict[str, list[str]] = {"en": [], "zh": []}
     for text in texts:
-        (zh if language_of(text) is Lang.ZH else en).append(text)
-    chosen = {"en": en, "zh": zh, "both": [t for pair in zip(en[::-1], zh[::-1], strict=False) for t in pair]}
-    rows = chosen[group]
+        by_language["zh" if language_of(text) is Lang.ZH else "en"].append(text)
+    if group != "both":
+        yield from _documents(by_language[group], group)
+        return
+    # From the other end, so that they are not those of the other groups.
+    sides = [_documents(rows[::-1], f"both {language}") for language, rows in by_language.items()]
+    for pair in zip(*sides, strict=False):
+        yield from pair
+
+
+def _documents(rows: Sequence[str], group: str) -> Iterator[CorpusDocument]:
     for at in range(0, len(rows) - _PASSAGES + 1, _PASSAGES):
         text = "\n\n".join(rows[at : at + _PASSAGES])
         yield CorpusDocument(f"{group}{at}", f"report {group} {at}", f"{text}\n")
