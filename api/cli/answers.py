@@ -12,6 +12,8 @@ def print_answer(answer: dict[str, Any]) -> None:
     elif answer["status"] != "answered":
         error = answer.get("error") or {}
         print(f"{answer['status']}: {error.get('detail') or error.get('code') or 'no reason given'}")
+    for notice in answer.get("notices", ()):
+        print(f"  note: {notice['text']}")
     for claim in answer["claims"]:
         markers = "".join(f"[{c['marker']}]" for c in claim["citations"])
         text = claim["text"].strip()

@@ -80,7 +80,7 @@ class Progress:
 def ask(
     question: Annotated[str, typer.Argument(help="The question.")],
     collection: Collection = "default",
-    mode: Annotated[str | None, typer.Option(help="extract or free; default: the policy's.")] = None,
+    mode: Annotated[str | None, typer.Option(help="extract, quote or free; default: the policy's.")] = None,
     as_json: Json = False,
 ) -> None:
     """Ask, and print the answer with its citations. Exit 1 unless it is answered or refused."""

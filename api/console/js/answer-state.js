@@ -45,8 +45,8 @@ export function pieces(state) {
   return [...ordinals].sort((a, b) => a - b).map((n) => state.claims[n] ?? { ordinal: n, text: state.drafts[n], draft: true });
 }
 
-function ended({ status, text = "", mode, mode_used: modeUsed, mode_reason: modeReason, usage, timings_ms: timings, error, index_generation: generation, policy_version: policyVersion }) {
-  return { status, text, mode, modeUsed, modeReason, usage, timings, error, generation, policyVersion };
+function ended({ status, text = "", mode, mode_used: modeUsed, mode_reason: modeReason, usage, timings_ms: timings, error, index_generation: generation, policy_version: policyVersion, notices = [] }) {
+  return { status, text, mode, modeUsed, modeReason, usage, timings, error, generation, policyVersion, notices };
 }
 
 function settled(claims, claim) {

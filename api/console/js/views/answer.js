@@ -17,6 +17,7 @@ export function drawAnswer(answer, { again }) {
     open ? phase(answer) : outcome(answer),
     stale(answer),
     fallback(answer),
+    (answer.notices || []).map((notice) => h("p", { class: "callout warn", "data-notice": notice.code }, foreign(notice.text))),
     shown.length ? h("ol", { class: "claims", "aria-label": t("ask.claims") }, shown.map((c) => drawClaim(c, answer))) : null,
     sources(answer),
     open ? null : details(answer),

@@ -10,7 +10,7 @@ import { collection, session } from "../session.js";
 import { badge, button, field, guarded, notice, problem, select, spinner } from "../ui.js";
 import { drawAnswer } from "./answer.js";
 
-const MODES = ["", "extract", "free"];
+const MODES = ["", "extract", "quote", "free"];
 const HISTORY = 30;
 
 /** Outlives the view, so that an answer goes on while another section or language is shown. */
