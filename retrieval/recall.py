@@ -29,10 +29,8 @@ from retrieval.rerank import Scored, TokenCache, final_order, score_head
 from retrieval.routes import Recalled, get_route_pool, without_parts
 from retrieval.searches import LazyQuestion, Searches, Snapshot, SnapshotSource
 from retrieval.token_codec import pack_tokens
+from retrieval.weights import tokens_weight, weights_for
 
-# Chosen on CMRC 2018, DRCD and CLAPNQ (recall@1, nDCG@10): a lexical weight of 0.75 is within .003 of the
-# best on each, 1.0 loses .004 on CLAPNQ. The weight of the entity route is a setting.
-ROUTE_WEIGHTS: Mapping[Route, float] = {Route.DENSE: 1.0, Route.LEXICAL: 0.75}
 _TOKEN_CACHE_BYTES = 64 << 20  # about 6,000 passages; what is not here is read from the database
 _SNAPSHOT_TRIES = 4  # the last one is taken as it is: the index changes faster than a query is answered
 _ROUTE_SPARES = 2  # threads per route and query thread, so that late routes do not starve the next query
@@ -134,7 +132,10 @@ def rank(
     scored = {one.passage_id: one for one in reranked.scored}
     exact = {f.passage_id: f.exact for f in fused}
     order = final_order(
-        [(f.passage_id, f.score) for f in fused], {i: x.maxsim for i, x in scored.items()}, exact=exact
+        [(f.passage_id, f.score) for f in fused],
+        {i: x.maxsim for i, x in scored.items()},
+        weight=tokens_weight(asked.lang, [lang for _, _, lang in head]),
+        exact=exact,
     )
     watch.lap("rerank")
     if (reranker := configured_reranker()) is not None:
@@ -222,7 +223,7 @@ def fuse(
         route: [hit for hit in hits if hit.passage_id in langs] for route, hits in recalled.hits.items()
     }
     weight = route_weights(
-        ROUTE_WEIGHTS,
+        weights_for(question_language(text)).routes,
         question_lang=question_language(text),
         passage_langs=langs,
         identifier_share=identifier_share(text),

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from core.types import Lang
 from retrieval.fuse import standardized
 from retrieval.relevance import Floats, Question, relevance
-from retrieval.token_codec import StoredTokens, unpack_tokens
+from retrieval.token_codec import StoredTokens, similarities, unpack_tokens
 
 LoadTokens = Callable[[Sequence[int]], Mapping[int, bytes]]
 EncodeTokens = Callable[[Sequence[str]], Sequence[bytes]]
 
-RERANK_WEIGHT = 2.0  # of the standardized MaxSim beside the standardized fused score
+# The best of many estimates is more often too high than too low. Measured against whole vectors on CMRC 2018
+# (.0088) and CLAPNQ (.0087 to .0092), deviation .005; what relevance is fitted on are whole vectors.
+ESTIMATE_BIAS = 0.009
 BATCH = 4  # passages per encoder call: the most that a spent time budget may be overrun by
 
 
@@ -139,34 +141,35 @@ def score_head(
         for (passage_id, _), tokens in zip(batch, encode([text for _, text in batch]), strict=True):
             made[passage_id] = tokens
     packed.update(made)
+    known = [(passage_id, text, lang) for passage_id, text, lang in head if passage_id in packed]
+    for passage_id, _, _ in known:
+        cache.put(passage_id, packed[passage_id])
+    tokens = [unpack_tokens(packed[passage_id]) for passage_id, _, _ in known]
     scored: list[Scored] = []
-    for passage_id, text, lang in head:
-        if passage_id in packed:
-            cache.put(passage_id, packed[passage_id])
-            scored.append(_scored(question, passage_id, text, lang, packed[passage_id]))
+    for (passage_id, text, lang), own, cosines in zip(
+        known, tokens, similarities(question.tokens, tokens), strict=True
+    ):
+        maxsim = mean_of_best(cosines) - ESTIMATE_BIAS
+        scored.append(Scored(passage_id, maxsim, relevance(question, maxsim, text, lang), own))
     return Head(scored, made)
-
-
-def _scored(question: Question, passage_id: int, text: str, lang: Lang, packed: bytes) -> Scored:
-    tokens = unpack_tokens(packed)
-    similarity = mean_of_best(tokens.similarities(question.tokens))
-    return Scored(passage_id, similarity, relevance(question, similarity, text, lang), tokens)
 
 
 def final_order(
     fused: Sequence[tuple[int, float]],
     maxsims: Mapping[int, float],
     *,
+    weight: float,
     exact: Mapping[int, float] | None = None,
 ) -> list[tuple[int, float]]:
     """Order by both scores, each standardized over the reranked passages; the rest follow as fused.
 
-    score(p) = z(fused(p) − exact(p)) + `RERANK_WEIGHT` · z(maxsim(p)) + exact(p). A passage that was not
+    score(p) = z(fused(p) − exact(p)) + weight · z(maxsim(p)) + exact(p). A passage that was not
     reranked never overtakes one that was: nothing is known of it but its rank.
 
     Args:
         fused: (passage id, fused score), best first.
         maxsims: MaxSim of the reranked ones.
+        weight: of MaxSim.
         exact: the part of the fused score that no standardizing may shrink (`Fused.exact`).
 
     Returns:
@@ -178,8 +181,7 @@ def final_order(
     by_fusion = standardized([score for _, score in head])
     by_tokens = standardized([maxsims[i] for i, _ in head])
     scores = {
-        i: a + RERANK_WEIGHT * b + own.get(i, 0.0)
-        for (i, _), a, b in zip(head, by_fusion, by_tokens, strict=True)
+        i: a + weight * b + own.get(i, 0.0) for (i, _), a, b in zip(head, by_fusion, by_tokens, strict=True)
     }
     ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
     floor = min(scores.values(), default=0.0)

@@ -95,6 +95,7 @@ def test_a_code_of_one_passage_alone_comes_first_whatever_the_other_routes_say()
     order = final_order(
         [(f.passage_id, f.score) for f in fused],
         {i: 0.9 if i < 20 else 0.5 for i in ids},
+        weight=2.0,
         exact={f.passage_id: f.exact for f in fused},
     )
     assert order[0][0] == 20

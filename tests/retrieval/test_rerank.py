@@ -134,7 +134,7 @@ def test_the_cache_stays_below_its_bound_and_drops_the_oldest() -> None:
 def test_what_was_not_reranked_never_overtakes_what_was(fused: list[tuple[int, float]], head: int) -> None:
     fused = sorted(fused, key=lambda t: (-t[1], t[0]))
     maxsims = {passage_id: (passage_id * 37 % 11) / 11 for passage_id, _ in fused[:head]}
-    order = final_order(fused, maxsims)
+    order = final_order(fused, maxsims, weight=2.0)
     assert {i for i, _ in order} == {i for i, _ in fused}
     assert {i for i, _ in order[: len(maxsims)]} == set(maxsims)
     assert [i for i, _ in order[len(maxsims) :]] == [i for i, _ in fused[len(maxsims) :]]
@@ -143,7 +143,7 @@ def test_what_was_not_reranked_never_overtakes_what_was(fused: list[tuple[int, f
 
 def test_a_clear_late_interaction_winner_comes_first() -> None:
     fused = [(1, 2.0), (2, 1.9), (3, 1.8), (4, -3.0)]
-    assert final_order(fused, {1: 0.80, 2: 0.80, 3: 0.93, 4: 0.79})[0][0] == 3
+    assert final_order(fused, {1: 0.80, 2: 0.80, 3: 0.93, 4: 0.79}, weight=2.0)[0][0] == 3
 
 
 def test_the_sentence_that_answers_scores_highest() -> None:
