@@ -2,7 +2,8 @@
 
 Two sentences of different documents conflict when they speak of the same thing (most of their words, and no
 name or code that only one has) and give different numbers of one kind, different months, or opposite
-directions. Nothing is merged: both are shown, or the one that the policy's rule prefers, with the rule.
+directions, or are the same but for a name. Nothing is merged: both are shown, or the one that the policy's
+rule prefers, with the rule.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from core.types import Claim, Evidence, Lang, Span, Verdict
 from generation.answer import cite
 from generation.dates import source_date
 from generation.facts import Fact, facts_of
+from generation.relations import content_overlap
 from generation.untrusted import instructs
 from generation.values import Notice
 from generation.verify import about
@@ -24,6 +26,8 @@ from ingest.sentences import sentences
 
 _SAME_THING = 0.5  # share of the shorter sentence's words that the other has too
 _LEAST_SHARED = 3
+_NEARLY_THE_SAME = 0.6  # overlap of sentences that differ in a name
+_SHARED_NAMES = 2
 _CODE = re.compile(r"(?<![\w.])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9][\w-]+")
 
 
@@ -32,7 +36,7 @@ class Conflict:
     """A claim's sentence and another document's that says something else of the same thing.
 
     Attributes:
-        what: `number`, `month`, `direction` or `negation`.
+        what: `number`, `month`, `direction`, `name` or `negation`.
         marker: of the claim's source; other: of the other one.
         span: of the other sentence, in its version's offsets.
     """
@@ -74,7 +78,21 @@ def _same_thing(one: str, other: str) -> float:
     a, b = content_terms(one), content_terms(other)
     shared = len(a & b)
     share = shared / max(1, min(len(a), len(b)))
-    return share if shared >= _LEAST_SHARED and share >= _SAME_THING and _same_subject(one, other) else 0.0
+    if shared < _LEAST_SHARED or share < _SAME_THING:
+        return 0.0
+    return share if _same_subject(one, other) or _name_exchanged(one, other) else 0.0
+
+
+def _name_exchanged(one: str, other: str) -> bool:
+    """Whether two sentences are the same but for a name, and share enough names to have one subject.
+
+    `The final was played in Tampa` against `… in Glendale`, of one stadium and one team. Codes are subjects:
+    two pumps that differ in their model number are two pumps.
+    """
+    if set(_CODE.findall(one)) != set(_CODE.findall(other)) or content_overlap(one, other) < _NEARLY_THE_SAME:
+        return False
+    a, b = set(names_of(one)), set(names_of(other))
+    return len(a & b) >= _SHARED_NAMES and bool(a - b) and bool(b - a)
 
 
 def _same_subject(one: str, other: str) -> bool:
@@ -93,6 +111,8 @@ def _difference(one: str, other: str) -> str:
                 return what
     if opposed(direction_of(one), direction_of(other)):
         return "direction"
+    if _name_exchanged(one, other):
+        return "name"
     return "negation" if negated(one) != negated(other) and not ours and not theirs else ""
 
 
@@ -164,7 +184,7 @@ _WORDS = {
     ),
     Lang.ZH: ("来源说法不一（{what}）：{each}。", "按“{rule}”规则只显示{one}。", "与", "{m}（{d}）"),
 }
-_WHAT_ZH = {"number": "数字", "month": "日期", "direction": "方向", "negation": "是与否"}
+_WHAT_ZH = {"number": "数字", "name": "名称", "month": "日期", "direction": "方向", "negation": "是与否"}
 _RULE_ZH = {"newer": "较新者优先", "trusted": "可信者优先"}
 
 

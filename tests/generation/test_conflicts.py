@@ -71,6 +71,18 @@ def test_two_products_with_their_own_numbers_do_not_conflict() -> None:
     assert claim_of(one, evidence(2, "The pump K7 runs at 7 bar in hall four."))[1] is not None
 
 
+def test_a_name_that_was_exchanged_is_a_conflict() -> None:
+    one = evidence(1, "The final was played at Raymond James Stadium in Tampa, the home of the Buccaneers.")
+    other = evidence(
+        2, "The final was played at Raymond James Stadium in Glendale, the home of the Buccaneers."
+    )
+    conflict = claim_of(one, other)[1]
+    assert conflict is not None
+    assert conflict.what == "name"
+    elsewhere = evidence(2, "The final was played at Wembley Stadium in London, the home of England.")
+    assert claim_of(one, elsewhere)[1] is None
+
+
 def test_a_source_is_dated_by_what_it_says_of_itself() -> None:
     assert source_date(LETTER) == date(2024, 9, 12)
     assert source_date(evidence(1, "2023年5月\n正文")) == date(2023, 5, 1)
