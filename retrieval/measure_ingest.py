@@ -26,7 +26,7 @@ from retrieval.measure_linking import named_passages
 from retrieval.measure_texts import made_passages
 
 PEERS = ("txtai==9.14.0", "haystack-ai==3.4.1")
-_BESIDE = (
+BESIDE = (
     "lazy-imports>=1", "docstring-parser>=0.17", "filetype>=1.2", "more-itertools>=10", "posthog>=6",
     "backoff>=2", "distro>=1.9", "msgpack>=1.1",
 )  # fmt: skip
@@ -130,7 +130,7 @@ def _write_texts(path: Path, passages: Sequence[str]) -> None:
 def _interleaved(
     files: tuple[Path, Path], sizes: Sequence[int], rounds: int, scratch: Path, note: Note
 ) -> Figures:
-    python = peer_python((*PEERS, *_BESIDE), PEER_FOLDER, beside_product=True)
+    python = peer_python((*PEERS, *BESIDE), PEER_FOLDER, beside_product=True)
     script = Path(__file__).with_name("peer_ingest.py")
     runs: Figures = {"ours": {n: [] for n in sizes}, "txtai": [], "haystack": [], "versions": {}}
     for number in range(1, rounds + 1):

@@ -136,8 +136,8 @@ def _one_size(place: Path, size: int, rounds: int, note: Note) -> Figures:
             if mode == "k10":
                 sides["bm25s"] = bm25s
             figures[mode] = _compared(sides, mode, rounds)
-        figures["as_documented"] = _spread(_typical([tantivy.ask(mode="as_documented") for _ in range(3)]))
-        figures["bm25s_batch_ms"] = _spread(_typical([bm25s.ask(mode="batch") for _ in range(3)]))
+        figures["as_documented"] = _spread(typical([tantivy.ask(mode="as_documented") for _ in range(3)]))
+        figures["bm25s_batch_ms"] = _spread(typical([bm25s.ask(mode="batch") for _ in range(3)]))
         figures["agreement_bm25s"] = _agreement(ours.ask(mode="found"), bm25s.ask(mode="found"))
         added = ours.ask(mode="add")
         figures |= {"add_visible_ms": _spread(added["visible_ms"]), "change_ms": _spread(added["change_ms"])}
@@ -154,10 +154,10 @@ def _compared(sides: dict[str, Side], mode: str, rounds: int) -> Figures:
     for _ in range(rounds):
         for name, side in sides.items():
             runs[name].append(side.ask(mode=mode))
-    typical = {name: _typical(found) for name, found in runs.items()}
-    means = {name: statistics.fmean(ms) for name, ms in typical.items()}
+    medians = {name: typical(found) for name, found in runs.items()}
+    means = {name: statistics.fmean(ms) for name, ms in medians.items()}
     figures: Figures = {}
-    for name, ms in typical.items():
+    for name, ms in medians.items():
         figures[f"{name}_ms"] = round(means[name], 4)
         figures[f"{name}_p99_ms"] = round(sorted(ms)[int(len(ms) * 0.99)], 4)
     peers = [name for name in sides if name != "ours"]
@@ -173,7 +173,7 @@ def _compared(sides: dict[str, Side], mode: str, rounds: int) -> Figures:
     return figures
 
 
-def _typical(runs: Sequence[Figures]) -> list[float]:
+def typical(runs: Sequence[Figures]) -> list[float]:
     """Milliseconds of every question, the median of its rounds: other work on the machine comes and goes."""
     return [statistics.median(ms) for ms in zip(*(run["ms"] for run in runs), strict=True)]
 

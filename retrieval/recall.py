@@ -103,18 +103,11 @@ def rank(
         TransientError: every route failed.
     """
     s = settings or get_settings().retrieval
-    watch = _Stopwatch()
+    watch = Stopwatch()
     question = LazyQuestion(text)
-    k = max(s.route_k, 4 * wanted)
-    snapshot, recalled, known, entities = _recall_live(db, index, scope, question, filters, k, s, watch)
-    fused = fuse(
-        text,
-        recalled,
-        {i: p.passage.lang for i, p in known.items()},
-        entity_weight=s.entity_weight,
-        against=entities.against,
-    )
-    watch.lap("fuse")
+    merged = recall_and_fuse(db, index, scope, question, filters, max(s.route_k, 4 * wanted), s, watch)
+    snapshot, recalled, known, entities = merged.snapshot, merged.recalled, merged.known, merged.entities
+    fused = merged.fused
     head = [
         (f.passage_id, encoded_text(known[f.passage_id].passage), known[f.passage_id].passage.lang)
         for f in fused[: s.rerank_k]
@@ -152,6 +145,40 @@ def rank(
     return Ranking(asked, ranked, recalled, snapshot.generation, model, reranked.made, laps, entities)
 
 
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What the routes found, merged; the passages that may be shown are loaded."""
+
+    snapshot: Snapshot
+    recalled: Recalled
+    known: Mapping[int, StoredPassage]
+    entities: EntityHits
+    fused: list[Fused]
+
+
+def recall_and_fuse(
+    db: Database,
+    index: SnapshotSource,
+    scope: Scope,
+    question: LazyQuestion,
+    filters: Filters,
+    k: int,
+    s: RetrievalSettings,
+    watch: Stopwatch,
+) -> Merged:
+    """Everything before the rerank: ask the routes, load what is live, merge."""
+    snapshot, recalled, known, entities = _recall_live(db, index, scope, question, filters, k, s, watch)
+    fused = fuse(
+        question.text,
+        recalled,
+        {i: p.passage.lang for i, p in known.items()},
+        entity_weight=s.entity_weight,
+        against=entities.against,
+    )
+    watch.lap("fuse")
+    return Merged(snapshot, recalled, known, entities, fused)
+
+
 def _recall_live(
     db: Database,
     index: SnapshotSource,
@@ -160,7 +187,7 @@ def _recall_live(
     filters: Filters,
     k: int,
     s: RetrievalSettings,
-    watch: _Stopwatch,
+    watch: Stopwatch,
 ) -> tuple[Snapshot, Recalled, dict[int, StoredPassage], EntityHits]:
     """Recall and load what is live, on a snapshot that holds every live version.
 
@@ -255,7 +282,7 @@ def _encode(texts: Sequence[str], model: str) -> Sequence[bytes]:
     return [pack_tokens(text, tokens) for text, tokens in zip(texts, made, strict=True)]
 
 
-class _Stopwatch:
+class Stopwatch:
     """Milliseconds between laps, by name."""
 
     def __init__(self) -> None:
@@ -263,6 +290,7 @@ class _Stopwatch:
         self.laps: dict[str, float] = {}
 
     def lap(self, name: str) -> None:
+        """End a lap; one of a name that was there before takes its place."""
         now = time.perf_counter()
         self.laps[name] = round((now - self._last) * 1000, 2)
         self._last = now

@@ -95,6 +95,25 @@ def lexical(
     _show("lexical", figures)
 
 
+@bench_app.command("query")
+def query(
+    sizes: Annotated[
+        list[int] | None, typer.Option("--size", min=100, help="Passages; may be given several times.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 5,
+    questions: Annotated[int, typer.Option(min=10, max=10_000, help="Questions per round.")] = 100,
+    json: Json = False,
+) -> None:
+    """Ask by words and vector at once: ours against txtai and Haystack, on the same passages and vectors."""
+    from retrieval.measure_query import bench_query
+
+    figures = bench_query(sizes=sizes or [10_000, 100_000], rounds=rounds, questions=questions, note=note)
+    if json:
+        emit(figures)
+        return
+    _show("query", figures)
+
+
 def _show(prefix: str, figures: dict[str, Any]) -> None:
     for name, value in figures.items():
         if isinstance(value, dict):

@@ -1,0 +1,149 @@
+"""`geo bench query`: a question by words and vector at once, against txtai and Haystack on the same vectors.
+
+Each side is a process that indexes once and then answers the same questions in interleaved rounds. What is
+timed begins with the question's text and its vector and ends with ten passages; encoders and rerank are
+apart. Ours also asks the entity and code routes, filters by tenant and reads what is live from the database.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from core.measured import machine, versions
+from core.settings import get_settings
+from ingest.peers import peer_python
+from retrieval.measure_ingest import BESIDE, PEER_FOLDER, PEERS
+from retrieval.measure_lexical import Side, typical
+from retrieval.measure_texts import made_passages, made_questions
+
+SEED = 20_260_119
+WORDS = 60_000
+LIMIT = {
+    "ratio_txtai": 2.0,
+    "ratio_haystack": 10.0,
+    "exponent": 0.5,
+    "p99_over_p50": 3.0,
+    "fusion_share": 0.03,
+}
+_SLOW_QUESTIONS = 10  # a side that scores every passage in Python is asked so few
+_DIMENSION = 384
+Note = Callable[[str], None]
+Figures = dict[str, Any]
+
+
+def bench_query(*, sizes: Sequence[int], rounds: int, questions: int, note: Note = print) -> Figures:
+    """Measure one question at a time at every size, and questions that come at random at the largest.
+
+    Args:
+        sizes: numbers of passages; the peers run at the largest.
+        rounds: interleaved rounds; each asks every question once of every side.
+        questions: how many.
+        note: told about progress.
+
+    Raises:
+        GeoError: a side ended before its time.
+    """
+    alone: dict[int, Figures] = {}
+    largest: Figures = {}
+    passages = made_passages(max(sizes), seed=SEED, words=WORDS)
+    for size in sorted(sizes):
+        with TemporaryDirectory(prefix="geo-bench-") as scratch:
+            _write(Path(scratch), passages[:size], questions)
+            note(f"{size} passages: building")
+            with _ours(scratch) as ours:
+                if size == max(sizes):
+                    largest = _against_peers(ours, scratch, rounds, note)
+                    alone[size] = largest["ours"]
+                else:
+                    alone[size] = _alone([ours.ask(mode="ask") for _ in range(rounds + 1)][1:])
+    return {
+        "p50_ms": alone[max(sizes)]["p50_ms"],
+        "p99_ms": alone[max(sizes)]["p99_ms"],
+        **{key: value for key, value in largest.items() if key != "ours"},
+        "exponent": _exponent({size: figures["p50_ms"] for size, figures in alone.items()}),
+        "fusion_share": alone[max(sizes)]["shares"]["fuse"],
+        "by_size": alone,
+        "machine": machine(),
+        "versions": versions("tantivy", "faiss-cpu", "sqlalchemy")
+        | {peer: pin for peer, _, pin in (one.partition("==") for one in PEERS)},
+        "seed": SEED,
+        "sizes": {"passages": sorted(sizes), "rounds": rounds, "questions": questions},
+        "encoder": get_settings().packs.encoder,
+        "peer": "txtai: hybrid with content, external vectors; haystack: in-memory store, bm25_retrieval and "
+        f"embedding_retrieval, DocumentJoiner by reciprocal rank; haystack answers {_SLOW_QUESTIONS} of the "
+        "questions a round, and its ratio is over those",
+        "limit": LIMIT,
+    }
+
+
+def _write(place: Path, passages: Sequence[str], questions: int) -> None:
+    import numpy as np
+
+    source = np.random.default_rng(SEED)
+    centres = source.standard_normal((max(8, len(passages) // 100), _DIMENSION)).astype(np.float32)
+    rows = centres[source.integers(0, len(centres), len(passages))]
+    rows += source.standard_normal(rows.shape).astype(np.float32)
+    asked = rows[source.integers(0, len(rows), questions)]
+    asked = asked + source.standard_normal(asked.shape).astype(np.float32) * 0.5
+    for name, vectors in (("vectors", rows), ("question_vectors", asked)):
+        np.save(place / f"{name}.npy", vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+    lines = (json.dumps(passage, ensure_ascii=False) + "\n" for passage in passages)
+    (place / "passages.jsonl").write_text("".join(lines), encoding="utf-8")
+    made = made_questions(passages, questions, seed=SEED)
+    (place / "questions.json").write_text(json.dumps(made, ensure_ascii=False), encoding="utf-8")
+
+
+def _ours(place: str) -> Side:
+    return Side("ours", [sys.executable, "-m", "retrieval.measure_query_child", place])
+
+
+def _against_peers(ours: Side, place: str, rounds: int, note: Note) -> Figures:
+    python = str(peer_python((*PEERS, *BESIDE), PEER_FOLDER, beside_product=True))
+    script = str(Path(__file__).with_name("peer_query.py"))
+    figures: Figures = {}
+    runs: list[Figures] = []
+    for name, count in (("txtai", None), ("haystack", _SLOW_QUESTIONS)):
+        note(f"{name}: building")
+        with Side(name, [python, "-P", script, name, place]) as peer:
+            for side in (ours, peer):
+                side.ask(mode="ask", count=count)  # warm
+            pairs: list[tuple[Figures, Figures]] = []
+            for number in range(rounds):
+                note(f"{name}: round {number + 1} of {rounds}")
+                pairs.append((ours.ask(mode="ask", count=count), peer.ask(mode="ask", count=count)))
+            figures[f"{name}_p50_ms"] = round(statistics.median(typical([p for _, p in pairs])), 3)
+            own = statistics.median(typical([o for o, _ in pairs]))
+            figures[f"ratio_{name}"] = round(figures[f"{name}_p50_ms"] / own, 2)
+            figures[f"ratio_{name}_by_round"] = [
+                round(statistics.median(p["ms"]) / statistics.median(o["ms"]), 2) for o, p in pairs
+            ]
+            if count is None:
+                runs = [o for o, _ in pairs]
+    note("at 70 % of the load that it can take")
+    return {"ours": _alone(runs), **figures, "under_load": ours.ask(mode="load")}
+
+
+def _alone(runs: Sequence[Figures]) -> Figures:
+    """Over the questions, of each one's median over the rounds."""
+    ms = sorted(typical(runs))
+    total = sum(statistics.fmean(run["ms"]) for run in runs)
+    shares = {lap: round(sum(run["laps"][lap] for run in runs) / total, 4) for lap in runs[0].get("laps", {})}
+    return {
+        "p50_ms": round(statistics.median(ms), 3), "p99_ms": round(ms[int(len(ms) * 0.99)], 3),
+        "shares": shares,
+    }  # fmt: skip
+
+
+def _exponent(ms: dict[int, float]) -> float | None:
+    if len(ms) < 2:
+        return None
+    points = [(math.log(size), math.log(value)) for size, value in ms.items()]
+    slope, _ = statistics.linear_regression(*zip(*points, strict=True))
+    return round(slope, 3)

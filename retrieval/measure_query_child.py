@@ -1,0 +1,128 @@
+"""Our side of `geo bench query`: `python -m retrieval.measure_query_child FOLDER`, asked by lines."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.settings import get_settings
+from retrieval.bulk import BulkDocument, import_documents
+from retrieval.filters import Filters
+from retrieval.language import question_language
+from retrieval.recall import Merged, Stopwatch, recall_and_fuse
+from retrieval.relevance import Question, terms
+from retrieval.scratch import ScratchStack, scratch_stack
+from retrieval.searches import LazyQuestion
+from retrieval.tiers import get_reader
+from retrieval.writer import VectorSpace
+
+SHOWN = 10
+_THREADS = 2
+_LOAD = 0.7
+_ARRIVALS = 400
+
+
+class GivenQuestion(LazyQuestion):
+    """A question whose vector comes from outside."""
+
+    def __init__(self, text: str, vector: npt.NDArray[np.float32]) -> None:
+        super().__init__(text)
+        self._vector = vector
+
+    def get(self, model: str = "") -> Question:
+        """The question; nothing is encoded."""
+        return Question(
+            self.text, question_language(self.text), self._vector[None], self._vector, terms(self.text)
+        )
+
+
+class Bench:
+    """The index and the questions."""
+
+    def __init__(self, stack: ScratchStack, place: Path) -> None:
+        self._stack, self._reader = stack, get_reader()
+        self._settings = get_settings().retrieval
+        self._questions: list[str] = json.loads((place / "questions.json").read_text(encoding="utf-8"))
+        self._vectors = np.load(place / "question_vectors.npy")
+
+    def ask(self, number: int, watch: Stopwatch) -> tuple[Merged, list[str]]:
+        """One question: ten texts."""
+        n = number % len(self._questions)
+        question = GivenQuestion(self._questions[n], self._vectors[n])
+        k = max(self._settings.route_k, 4 * SHOWN)
+        merged = recall_and_fuse(
+            self._stack.db, self._reader, self._stack.scope, question, Filters(), k, self._settings, watch
+        )
+        return merged, [merged.known[one.passage_id].passage.text for one in merged.fused[:SHOWN]]
+
+    def alone(self, count: int | None) -> Any:
+        """One after the other; laps are means per question."""
+        ms: list[float] = []
+        laps: dict[str, float] = {}
+        for number in range(count or len(self._questions)):
+            watch = Stopwatch()
+            begun = time.perf_counter()
+            _, shown = self.ask(number, watch)
+            ms.append((time.perf_counter() - begun) * 1000)
+            if not shown:
+                raise AssertionError("nothing was found")
+            for lap, spent in watch.laps.items():
+                laps[lap] = laps.get(lap, 0.0) + spent
+        return {"ms": ms, "laps": {lap: spent / len(ms) for lap, spent in laps.items()}}
+
+    def under_load(self) -> Any:
+        """Questions come at random, at a share of what two clients get through; waiting counts."""
+
+        def timed(number: int, due: float) -> float:
+            self.ask(number, Stopwatch())
+            return (time.perf_counter() - due) * 1000
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            begun = time.perf_counter()
+            list(pool.map(lambda n: self.ask(n, Stopwatch()), range(len(self._questions))))
+            rate = _LOAD * len(self._questions) / (time.perf_counter() - begun)
+            source = random.Random(1)  # noqa: S311 - arrival times, no secret
+            due, waiting = time.perf_counter(), list[Any]()
+            for number in range(_ARRIVALS):
+                due += source.expovariate(rate)
+                time.sleep(max(0.0, due - time.perf_counter()))
+                waiting.append(pool.submit(timed, number, due))
+            ms = sorted(one.result() for one in waiting)
+        p50, p99 = ms[len(ms) // 2], ms[int(len(ms) * 0.99)]
+        return {
+            "per_s": round(rate, 1), "p50_ms": round(p50, 2), "p99_ms": round(p99, 2),
+            "p99_over_p50": round(p99 / p50, 2),
+        }  # fmt: skip
+
+
+def main(place: Path) -> None:
+    """Import, then answer requests until the input ends."""
+    with (place / "passages.jsonl").open(encoding="utf-8") as lines:
+        texts = [json.loads(line) for line in lines]
+    vectors = np.load(place / "vectors.npy")
+    documents = [BulkDocument(f"passage {n}", (text,), vectors[n : n + 1]) for n, text in enumerate(texts)]
+    begun = time.perf_counter()
+    with scratch_stack() as stack:
+        space = VectorSpace(get_settings().packs.encoder, vectors.shape[1])
+        import_documents(stack.db, stack.scope, stack.collection_id, documents, space)
+        bench = Bench(stack, place)
+        _say({"build_s": round(time.perf_counter() - begun, 1)})
+        for line in sys.stdin:
+            request = json.loads(line)
+            _say(bench.under_load() if request["mode"] == "load" else bench.alone(request.get("count")))
+
+
+def _say(answer: Any) -> None:
+    print(json.dumps(answer), flush=True)  # noqa: T201 - read by `measure_query`
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
