@@ -124,5 +124,6 @@ def completion(view: AnswerView, model: str, created: int) -> ChatCompletion:
             "claims": claims,
             "sources": [asdict(source) for source in view.sources],
             "mode_used": view.mode_used,
+            "notices": [asdict(notice) for notice in view.notices],
         },
     )

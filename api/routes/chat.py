@@ -11,7 +11,7 @@ from typing import Any
 import redis.asyncio
 from fastapi import APIRouter
 
-from api import asking, chat
+from api import asking, chat, structured
 from api.deps import AppSettings, Db, Reader, Redis, in_write
 from api.schemas.chat import MODEL_PREFIX, ChatBody, ChatCompletion, ModelCard, ModelList
 from api.sse import KEEP_ALIVE, EventStream, encode
@@ -52,6 +52,7 @@ async def complete(body: ChatBody, scope: Reader, db: Db, client: Redis, setting
             f"Models are named {MODEL_PREFIX}<collection>; /v1/models lists them.", model=body.model
         )
     question, history = chat.split_turns(body)
+    as_object = structured.wanted(body.response_format, stream=body.stream)
     query_id = await in_write(
         db,
         lambda session: asking.submit(
@@ -69,7 +70,10 @@ async def complete(body: ChatBody, scope: Reader, db: Db, client: Redis, setting
         return EventStream(_chunks(client, scope, query_id, body, created))
     view = await answers.wait_answer(client, scope, query_id, deadline_s=settings.api.question_deadline_s)
     asking.raise_if_unanswered(query_id, view.status, asdict(view.error) if view.error else None)
-    return chat.completion(view, body.model, created)
+    told = chat.completion(view, body.model, created)
+    if as_object:
+        told.choices[0].message.content = structured.content(view)
+    return told
 
 
 def _policy(body: ChatBody) -> dict[str, Any] | None:

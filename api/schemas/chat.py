@@ -54,6 +54,9 @@ class ChatBody(BaseModel):
     n: Literal[1] | None = None
     max_tokens: int | None = Field(None, ge=1, le=8192)
     max_completion_tokens: int | None = Field(None, ge=1, le=8192)
+    response_format: JsonObject | None = Field(
+        None, description="`json_object`: the answer, its claims and citations as one JSON object"
+    )
     policy: JsonObject | None = Field(None, description="laid over the collection's citation policy")
     filters: JsonObject | None = None
 

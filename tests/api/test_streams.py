@@ -10,18 +10,20 @@ from contextlib import ExitStack
 from typing import Any
 
 import httpx
+import jsonschema
 import openai
 import psutil
 import pytest
 from httpx_sse import connect_sse
 
+from api import structured
 from core.db import get_database
 from core.models import QueryRow
 from core.redis_client import get_redis
 from core.settings import get_settings
 from core.streams import stream_key
 from core.types import AnswerStatus
-from generation.repository import Outcome
+from generation.state import Outcome
 from tests.api import answering
 from tests.api.conftest import OPERATOR_KEY, wait_until
 
@@ -326,3 +328,36 @@ def test_answer_that_takes_too_long_is_504_with_its_id(
     answer = client.post("/v1/search", json=QUESTION)
     assert answer.status_code == 504
     assert answer.json()["query_id"].startswith("qry_")
+
+
+def test_openai_client_reads_an_answer_as_one_json_object(chat: openai.OpenAI) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(
+            chat.chat.completions.create,
+            model="geo:fees",
+            messages=MESSAGES,
+            response_format={"type": "json_object"},
+        )
+        answering.answer(newest_query())
+        done = asked.result(timeout=10)
+    answer = json.loads(done.choices[0].message.content or "")
+    jsonschema.validate(answer, structured.SCHEMA)
+    assert [c["text"] for c in answer["claims"]] == list(answering.SENTENCES)
+    assert answer["claims"][0]["citations"][0]["document_name"] == "fees.txt"
+
+
+@pytest.mark.parametrize(
+    ("how", "word"),
+    [
+        ({"response_format": {"type": "json_schema", "json_schema": {"name": "mine", "schema": {}}}}, "own"),
+        ({"response_format": {"type": "xml"}}, "json_object"),
+        ({"response_format": {"type": "json_object"}, "stream": True}, "stream"),
+    ],
+)
+def test_a_format_that_is_not_served_is_refused_before_the_engine(
+    client: httpx.Client, how: dict[str, Any], word: str
+) -> None:
+    body = {"model": "geo:fees", "messages": [{"role": "user", "content": "How much?"}], **how}
+    refused = client.post("/v1/chat/completions", json=body)
+    assert refused.status_code == 422
+    assert word in refused.json()["detail"]
