@@ -63,3 +63,18 @@ TIER_EFFORT = Gauge(
     multiprocess_mode="mostrecent",
 )
 MOVES = Counter("geo_moves_total", "Documents moved between tiers", ["from_tier", "to_tier", "reason"])
+TIER_BYTES = Gauge(
+    "geo_tier_bytes",
+    "Bytes of a tier in a process that serves it: memory, mapped, page_cache; and on disk",
+    ["tier", "kind"],
+    multiprocess_mode="mostrecent",
+)
+TIER_DEAD_SHARE = Gauge(
+    "geo_tier_dead_share",
+    "Share of the stored rows that are deleted",
+    ["tier"],
+    multiprocess_mode="mostrecent",
+)
+PAGE_TOUCHES = Counter(
+    "geo_page_touches_total", "Pages of original vectors asked for, and where they were", ["tier", "found"]
+)

@@ -35,6 +35,7 @@ from retrieval.recall import Ranked, Ranking, encoded_text, rank
 from retrieval.recall_store import keep_question
 from retrieval.rerank import Scored
 from retrieval.sentence_scores import score_sentences
+from retrieval.tier_metrics import TIER_METRICS
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +105,7 @@ def rerank_query(run: JobRun) -> None:
     )
     outcome = _searched(prepared, ranking) if query.task == "search" else _evidence(prepared, ranking)
     _finish(run, prepared, outcome)
+    TIER_METRICS.tell(get_reader().snapshot().tiers)
 
 
 def _scope(query: StoredQuery) -> Scope:
