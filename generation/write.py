@@ -12,7 +12,7 @@ from core.errors import DeadlineExceeded, InvalidInput
 from core.metrics import ANSWERS
 from core.packs import pack_languages
 from core.settings import Settings
-from core.types import AnswerStatus, CitationMode, Claim, EnginePlan, Evidence, Lang, Usage, Verdict
+from core.types import AnswerStatus, CitationMode, Claim, EnginePlan, Evidence, Usage, Verdict
 from generation import repository
 from generation.answer import extract
 from generation.board import ClaimBoard
@@ -24,7 +24,7 @@ from generation.plan import known_languages
 from generation.prompt import Prompt, build_prompt
 from generation.replay import record_of
 from generation.runtime import CancelWatch, EngineRuntime
-from generation.schemes import Scheme, Settling, scheme_of
+from generation.schemes import Scheme, Settling, kept_mode, scheme_of
 from generation.sources import DocumentFacts, permitted
 from generation.state import Outcome, QueryState
 from generation.stream import EventWriter
@@ -104,23 +104,10 @@ class AnswerWriter:
     # -- modes ---------------------------------------------------------------------------------
 
     def _mode(self) -> tuple[CitationMode, str]:
-        """The mode that can be kept in this language, and why it is not the one asked for."""
-        policy = self._state.policy
-        mode = policy.mode or CitationMode.EXTRACT
-        if mode is CitationMode.EXTRACT:
-            return mode, ""
-        languages = self._languages()
-        if self._lang is Lang.UND or self._lang.value in languages:
-            return mode, ""
-        reason = f"the model does not write {self._lang.value}"
-        return (CitationMode.EXTRACT if policy.free_fallback == "extract" else mode), reason
-
-    def _languages(self) -> tuple[str, ...]:
-        plan: EnginePlan | None = self._runtime.plan
-        if plan is not None:
-            return plan.languages
+        plan = self._runtime.plan
         model = self._settings.packs.generator
-        return pack_languages(model) or known_languages(model)
+        languages = plan.languages if plan is not None else pack_languages(model) or known_languages(model)
+        return kept_mode(self._state.policy, self._lang, languages)
 
     def _refusal(self, reason: str = "") -> Outcome:
         words = self._state.policy.refusal_words(self._lang)
