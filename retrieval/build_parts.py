@@ -17,8 +17,8 @@ from core.types import Tier
 from retrieval import index_repository
 from retrieval.build_files import BuildFolder, BuildState, PartState
 from retrieval.embed import Encode, embed_missing
-from retrieval.lexical import LexicalDocument
 from retrieval.lexical_store import change_lexical
+from retrieval.lexical_writer import LexicalDocument
 from retrieval.manifest import LEXICAL
 from retrieval.segments import merge_rows, open_segment
 from retrieval.tier_writer import Layout, dead_masks, open_tier

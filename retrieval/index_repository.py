@@ -33,7 +33,7 @@ from core.models import (
 from core.types import DocumentStatus, Scope, Tier
 from ingest.growth import forget, removed_with, serialise_document
 from ingest.split import encoder_text
-from retrieval.lexical import LexicalDocument
+from retrieval.lexical_writer import LexicalDocument
 from retrieval.tier_repository import TierState as TierState
 from retrieval.tier_repository import set_refused as set_refused
 from retrieval.tier_repository import set_tier_state as set_tier_state

@@ -1,29 +1,23 @@
-"""The lexical route on tantivy: BM25 over our own tokens, filtered inside the query. The one door to tantivy.
+"""The lexical route on tantivy: BM25 over our own tokens, filtered inside the query.
 
-Tokens are made by `retrieval/analyzer.py`, joined with spaces, and split on white space by tantivy, which
-has no Python tokenizer callback. Questions are built from terms and never parsed, so no character of a
-question is syntax. One process writes at a time (the writer's lease; tantivy's own lock stands behind it).
-Published folders never change (`retrieval/lexical_store.py`), so a reader is one generation and stays it.
+Questions are built from terms and never parsed, so no character of a question is syntax. Published folders
+never change (`retrieval/lexical_store.py`), so a reader is one generation and stays it.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import tantivy
-import xxhash
 
-from core.errors import TransientError
 from retrieval.analyzer import tokens
+from retrieval.lexical_writer import scope_number, with_analyzer
+from retrieval.spelling import may_be_misspelt, with_spellings
 
-_ANALYZER = "geo_tokens"
-_HEAP_BYTES = 64 << 20
 _HEADING_BOOST = 0.6  # a heading names the topic of many passages, the body answers
 _MAX_TERMS = 96  # distinct terms of a question that count; a longer question's rarest ones are kept
 # A scope above this share of the index is cut out of the results: the search then skips what cannot be
@@ -31,120 +25,8 @@ _MAX_TERMS = 96  # distinct terms of a question that count; a longer question's 
 _WIDE_SCOPE = 0.3
 _SPARE = 1.2  # results asked for per result expected inside a wide scope
 _SHOULD = tantivy.Occur.Should
-_FEW_HEADING_WORDS = 2000  # read in half a millisecond when a generation is opened
+_SMALL_INDEX = 10_000  # passages
 _SHARES = 1024  # scopes per generation whose size is remembered
-
-
-@dataclass(frozen=True, slots=True)
-class LexicalDocument:
-    """What the lexical index stores of a passage."""
-
-    passage_id: int
-    tenant_id: str
-    collection_id: str
-    document_id: str
-    text: str
-    headings: tuple[str, ...] = ()
-    title: str = ""
-
-
-def _schema() -> tantivy.Schema:
-    builder = tantivy.SchemaBuilder()
-    # Fast fields are read by column: nothing is stored, so no result costs a document.
-    for name in ("passage_id", "tenant", "collection"):
-        builder.add_unsigned_field(name, fast=True)
-    # Deletes go by a text term: an integer given to delete_documents_by_term never meets an unsigned field.
-    for name in ("key", "tenant_id", "collection_id", "document_id"):
-        builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
-    for name in ("body", "heading"):
-        builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="freq")
-    return builder.build()
-
-
-def _with_analyzer(index: tantivy.Index) -> tantivy.Index:
-    analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
-    index.register_tokenizer(_ANALYZER, analyzer)
-    return index
-
-
-class LexicalWriter:
-    """Adds and deletes passages of one folder; nothing is searchable before `commit`.
-
-    Args:
-        folder: the index folder; made when absent.
-        heap_bytes: memory for postings until they become a segment.
-
-    Raises:
-        ValueError: the folder holds an index of another layout, or none that can be read.
-        TransientError: another process holds tantivy's writer lock.
-    """
-
-    def __init__(self, folder: Path, *, heap_bytes: int = _HEAP_BYTES) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._index = _with_analyzer(tantivy.Index(_schema(), path=str(folder), reuse=True))
-        self._schema = self._index.schema
-        try:
-            self._writer: Any = self._index.writer(heap_bytes, num_threads=1)
-        except ValueError as error:
-            raise TransientError(f"The lexical index is being written by another process: {error}") from error
-
-    def change(
-        self,
-        adds: Iterable[LexicalDocument],
-        delete_passage_ids: Iterable[int] = (),
-        *,
-        all_new: bool = False,
-    ) -> None:
-        """Remove `delete_passage_ids`, then upsert `adds`; `all_new` promises that none is there yet."""
-        for passage_id in delete_passage_ids:
-            self._writer.delete_documents_by_term("key", str(passage_id))
-        for add in adds:
-            if not all_new:
-                self._writer.delete_documents_by_term("key", str(add.passage_id))
-            self._writer.add_document(tantivy.Document.from_dict(_fields(add), self._schema))
-
-    def commit(self) -> None:
-        """Make the changes durable and searchable."""
-        self._writer.commit()
-
-    def close(self) -> None:
-        """Finish merges and give the lock back; what was not committed is lost. Twice is legal."""
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.wait_merging_threads()
-
-    def apply(self, adds: Iterable[LexicalDocument], delete_passage_ids: Iterable[int] = ()) -> None:
-        """`change`, `commit` and `close` in one; doing it again changes nothing."""
-        try:
-            self.change(adds, delete_passage_ids)
-            self.commit()
-        finally:
-            self.close()
-
-
-def _fields(add: LexicalDocument) -> dict[str, Any]:
-    return {
-        "passage_id": add.passage_id,
-        "tenant": _number(add.tenant_id),
-        "collection": _number(add.collection_id),
-        "key": str(add.passage_id),
-        "tenant_id": add.tenant_id,
-        "collection_id": add.collection_id,
-        "document_id": add.document_id,
-        "body": " ".join(tokens(add.text)),
-        "heading": _heading(" ".join((add.title, *add.headings))),
-    }
-
-
-@lru_cache(maxsize=256)  # neighbours stand under the same headings
-def _heading(heading: str) -> str:
-    return " ".join(tokens(heading))
-
-
-@lru_cache(maxsize=1024)
-def _number(name: str) -> int:
-    """An id as a number; ids are made by us, so two never meet in 64 bits."""
-    return xxhash.xxh3_64_intdigest(name.encode())
 
 
 class LexicalReader:
@@ -155,7 +37,7 @@ class LexicalReader:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._index = _with_analyzer(tantivy.Index.open(str(folder)))
+        self._index = with_analyzer(tantivy.Index.open(str(folder)))
         self._index.config_reader(reload_policy="Manual")
         self._index.reload()
         self._schema = self._index.schema
@@ -197,15 +79,15 @@ class LexicalReader:
             document_ids: limits the search when given; an empty sequence finds nothing.
             passage_ids: the same by passage.
         """
-        terms = Counter(tokens(question)) if isinstance(question, str) else question
         given = [ids for ids in (collection_ids, document_ids, passage_ids) if ids is not None]
-        if not terms or not tenant_id or k < 1 or not all(given):
+        if not tenant_id or k < 1 or not all(given):
             return []
         collections = None if collection_ids is None else tuple(sorted(set(collection_ids)))
-        match = self._any_of(self._chosen(terms))
         share = self._share(tenant_id, collections)
-        if share == 0:
+        terms = self._terms(question, tenant_id) if isinstance(question, str) else question
+        if not terms or share == 0:
             return []
+        match = self._any_of(self._chosen(terms))
         whole = document_ids is None and passage_ids is None
         if whole and share >= _WIDE_SCOPE and (self._columns or share == 1):
             found = self._wide(match, k, share, tenant_id, collections)
@@ -213,6 +95,19 @@ class LexicalReader:
                 return found
         scope = self._scope(tenant_id, collections, document_ids, passage_ids)
         return self._ranked(self._hits(_within(match, scope), k))
+
+    def _terms(self, question: str, tenant_id: str) -> Mapping[str, float]:
+        """The question's tokens with their weights; words that the index lacks bring near ones along."""
+        terms = Counter(tokens(question))
+        if all(not may_be_misspelt(term) or self._known(term) for term in terms):
+            return terms
+        own = None if self._share(tenant_id, None) == 1 else self._among("tenant_id", (tenant_id,))
+        return with_spellings(
+            terms, self._known, lambda prefix: self._searcher.terms_with_prefix("body", prefix, own)
+        )
+
+    def _known(self, term: str) -> bool:
+        return self._searcher.doc_freq("body", term) > 0 or self._searcher.doc_freq("heading", term) > 0
 
     def holding(
         self,
@@ -255,7 +150,10 @@ class LexicalReader:
             return self._ranked(self._hits(match, k))
         wanted = math.ceil(k * _SPARE / share) + 8
         found = self._hits(match, wanted)
-        tenant, allowed = _number(tenant_id), None if collections is None else {*map(_number, collections)}
+        tenant, allowed = (
+            scope_number(tenant_id),
+            None if collections is None else {*map(scope_number, collections)},
+        )
         inside = [
             hit
             for hit, owner, collection in zip(
@@ -338,9 +236,13 @@ class LexicalReader:
         return term in self._headings
 
     def _words_of_headings(self) -> frozenset[str] | None:
-        """All of them when they are few: a look into a set is ten times faster than one into the index."""
-        words = self._searcher.terms_with_prefix("heading", "", limit=_FEW_HEADING_WORDS + 1)
-        return None if len(words) > _FEW_HEADING_WORDS else frozenset(word for word, _ in words)
+        """All of them in a small index: a look into a set is ten times faster than one into the index.
+
+        Reading them takes a microsecond each or more, at every opening: too much for a large one.
+        """
+        if self.count() > _SMALL_INDEX:
+            return None
+        return frozenset(word for word, _ in self._searcher.terms_with_prefix("heading", ""))
 
 
 def _has_columns(searcher: Any) -> bool:

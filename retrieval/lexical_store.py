@@ -24,7 +24,8 @@ import xxhash
 from core.errors import TransientError
 from core.ids import new_id
 from retrieval.files import DamagedIndex, checksum, sync_folder, write_durably
-from retrieval.lexical import LexicalDocument, LexicalReader, LexicalWriter
+from retrieval.lexical import LexicalReader
+from retrieval.lexical_writer import LexicalDocument, LexicalWriter
 
 FILES = "files.json"
 _CHUNK = 1 << 20

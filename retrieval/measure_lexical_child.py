@@ -11,8 +11,9 @@ from typing import Any
 
 import psutil
 
-from retrieval.lexical import LexicalDocument, LexicalReader
+from retrieval.lexical import LexicalReader
 from retrieval.lexical_store import LexicalBuild, change_lexical, open_lexical
+from retrieval.lexical_writer import LexicalDocument
 from retrieval.measure_lexical import MODES
 
 COLLECTIONS = 10

@@ -9,7 +9,8 @@ from ingest.normalize import build
 from ingest.parse import parse_bytes
 from ingest.split import split
 from ingest.tokens import rough_counter
-from retrieval.lexical import LexicalDocument, LexicalReader, LexicalWriter
+from retrieval.lexical import LexicalReader
+from retrieval.lexical_writer import LexicalDocument, LexicalWriter
 
 DOCUMENTS = [
     LexicalDocument(1, "t1", "c1", "d1", "The nightly-sync.sh job runs from cron.", ("Backup",)),

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from retrieval.analyzer import tokens
-from retrieval.lexical import LexicalDocument, LexicalReader
+from retrieval.lexical import LexicalReader
 from retrieval.lexical_store import change_lexical, open_lexical
+from retrieval.lexical_writer import LexicalDocument
 from retrieval.measure_texts import made_passages, made_questions
 
 K1, B, HEADING = 1.2, 0.75, 0.6

@@ -14,7 +14,7 @@ import tantivy
 from core.db import Database
 from core.settings import Settings
 from core.types import Scope
-from retrieval.lexical import LexicalDocument, LexicalReader
+from retrieval.lexical import LexicalReader
 from retrieval.lexical_store import (
     FILES,
     DamagedLexical,
@@ -22,6 +22,7 @@ from retrieval.lexical_store import (
     change_lexical,
     open_lexical,
 )
+from retrieval.lexical_writer import LexicalDocument
 from retrieval.manifest import IndexFolder
 from retrieval.tiers import IndexReader
 from tests.retrieval.indexing import Corpus
