@@ -20,6 +20,11 @@ def machine() -> dict[str, Any]:
     }
 
 
+def resident_bytes() -> int:
+    """Memory of this process that is in RAM now."""
+    return psutil.Process().memory_info().rss
+
+
 def versions(*distributions: str) -> dict[str, str]:
     """Versions of Python, of this package and of `distributions`; what is not installed is left out."""
     found = {"python": platform.python_version()}

@@ -114,6 +114,23 @@ def query(
     _show("query", figures)
 
 
+@bench_app.command("rebuild")
+def rebuild(
+    size: Annotated[int, typer.Option(min=100, help="Passages in the index.")] = 20_000,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 3,
+    seconds: Annotated[float, typer.Option(min=1, max=600, help="Length of one load.")] = 20.0,
+    json: Json = False,
+) -> None:
+    """Ask 20 questions a second alone, beside a rebuild, and beside a rebuild with uploads and deletes."""
+    from retrieval.measure_rebuild import bench_rebuild
+
+    figures = bench_rebuild(size=size, rounds=rounds, seconds=seconds, note=note)
+    if json:
+        emit(figures)
+        return
+    _show("rebuild", figures)
+
+
 def _show(prefix: str, figures: dict[str, Any]) -> None:
     for name, value in figures.items():
         if isinstance(value, dict):

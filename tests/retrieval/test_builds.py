@@ -398,12 +398,6 @@ def test_a_tier_below_the_floor_is_not_published(corpus: Corpus, monkeypatch: py
     def misses(self, vector, k, scope, *, passage_ids=None, effort=None):
         return self.search_exact(vector, k, scope, passage_ids=passage_ids)[k // 2 :]
 
-    monkeypatch.setattr(
-        "retrieval.tier_snapshot.SegmentedSnapshot.search_exact",
-        lambda self, vector, k, scope, *, passage_ids=None: [
-            (int(i), 1.0) for s in self.segments for i in s.ids
-        ][:k],
-    )
     monkeypatch.setattr("retrieval.tier_snapshot.SegmentedSnapshot.search", misses)
     failed = work(corpus.db, opened(corpus.db, "hot").id)
     assert failed.error_code == "build_rejected"
