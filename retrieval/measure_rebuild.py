@@ -81,7 +81,7 @@ def bench_rebuild(*, size: int, rounds: int, seconds: float, note: Note = print)
         note("corpus")
         corpus = prepare(stack, size)
         asking = _Asking(stack, corpus)
-        asking.put(10 * _RATE, _Outcome())  # warm
+        asking.put(2 * _RATE, _Outcome())  # warm
         idle = resident_bytes()
         for at in range(rounds):
             for load in _LOADS:
