@@ -17,7 +17,10 @@ from core.models import BuildRow
 from core.settings import Settings
 from core.types import Scope, Tier
 from retrieval import index_repository as repository
-from retrieval.manifest import IndexFolder
+from retrieval.builds import COMPACT, FULL
+from retrieval.manifest import PARTS, IndexFolder
+from retrieval.rebuild import Builder, BuildPlan
+from retrieval.rebuild import run as rebuild
 from retrieval.writer import index_writer
 from tests.retrieval.indexing import DIMENSION, SPACE, Corpus
 from tests.retrieval.killed_writer import FINISHED, run_until_killed
@@ -30,7 +33,9 @@ import json, sys, time
 import numpy as np
 from core.settings import get_settings
 from core.types import Scope, Tier
-from retrieval.manifest import IndexFolder
+from retrieval.manifest import PARTS, IndexFolder
+from retrieval.rebuild import Builder, BuildPlan
+from retrieval.rebuild import run as rebuild
 from retrieval.tiers import IndexReader
 
 reader = IndexReader(IndexFolder(get_settings().index_dir))
@@ -155,46 +160,78 @@ def _seen(process: subprocess.Popen[str]) -> list[float]:
 
 
 def test_four_readers_and_one_writer_agree_for_seconds(corpus: Corpus) -> None:
-    for _ in range(5):
-        corpus.index(corpus.document(4))
+    """The writer adds, deletes, moves and rebuilds; `GEO_TEST_SOAK_S=60` makes it a soak."""
+    for n in range(6):
+        corpus.index(corpus.document(4, collection=f"c{n % 2}"))
     reader = corpus.reader()
-    vectors = dict(corpus.vectors)  # ids are never given twice, so an old entry stays true
-    stop, faults, asked = threading.Event(), [], []
+    vectors, owner = dict(corpus.vectors), dict(corpus.owner)  # an id is never given twice: they stay true
+    stop, faults, asked, seen = threading.Event(), [], [], set()
 
     def ask(seed: int) -> None:
         rng = np.random.default_rng(seed)
+        scope = Scope("t1", (f"c{seed % 2}",), "test")
         while not stop.is_set():
             query = rng.standard_normal(DIMENSION).astype(np.float32)
             query /= np.linalg.norm(query)
             try:
                 index = reader.snapshot()
-                hits = index.dense.search(query, 10, ALL)
-                index.lexical.search("lantern", 10, ALL)
+                gone = set(deleted)
+                hits = index.dense.search(query, 10, scope)
+                words = index.lexical.search("lantern", 10, scope)
             except Exception as error:  # noqa: BLE001 - whatever a reader meets is the finding
                 faults.append(repr(error))
                 return
             asked.append(1)
+            seen.add(index.generation)
             vectors.update(corpus.vectors)
+            owner.update(corpus.owner)
+            if index.dense.refused or not hits or not words:
+                faults.append((index.dense.refused, len(hits), len(words)))
             for passage_id, score in hits:
                 if abs(float(vectors[passage_id] @ query) - score) > 1e-3:
                     faults.append((passage_id, score))
+            shown = {i for i, _ in hits} | {i for i, _ in words}
+            if any(owner[i] != ("t1", scope.collection_ids[0]) for i in shown):
+                faults.append(("foreign", shown))
+            if index.generation >= max(gone_at, default=0) and shown & gone:
+                faults.append(("deleted", shown & gone))
 
+    deleted: list[int] = []
+    gone_at: list[int] = []
     threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(4)]
     for thread in threads:
         thread.start()
     end = time.monotonic() + float(os.environ.get("GEO_TEST_SOAK_S", "4"))
     documents: list[str] = []
-    while time.monotonic() < end:
-        documents.append(corpus.document(3))
+    steps = 0
+    while time.monotonic() < end and not faults:
+        steps += 1
+        documents.append(corpus.document(3, collection=f"c{steps % 2}"))
         corpus.index(documents[-1])
+        corpus.place(documents[-1], list(Tier)[steps % 3].value)
         if len(documents) > 3:
-            corpus.unindex(documents.pop(0))
+            leaving = documents.pop(0)
+            ids = [i for i in corpus.vectors if corpus.document_of(i) == leaving]
+            corpus.unindex(leaving)
+            gone_at.append(corpus.folder.current_generation() or 0)
+            deleted.extend(ids)
+        if steps % 4 == 0:
+            part = PARTS[steps // 4 % len(PARTS)]
+            mode = COMPACT if part != "lexical" and steps % 8 == 0 else FULL
+            rebuild(
+                Builder(corpus.db, corpus.folder, BuildPlan("bld_soak", (part,), mode, SPACE), no_encoder)
+            )
     stop.set()
     for thread in threads:
         thread.join()
     assert faults == []
     assert len(asked) > 20
+    assert len(seen) > 3
     assert_pairs_are_right(corpus)
+
+
+def no_encoder(texts):
+    raise AssertionError("every passage has a vector")
 
 
 @pytest.mark.parametrize("tier", list(Tier))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,30 @@ def test_an_index_of_the_release_before_is_served_and_goes_on(
         corpus.index(corpus.document(2))
     assert corpus.folder.current.is_file()
     assert not (corpus.folder.root / "hot" / "CURRENT").exists()
+
+
+def test_a_lexical_index_of_the_release_before_is_converted_by_the_first_publish(
+    sqlite_database: Database, settings: Settings
+) -> None:
+    corpus, scope = Corpus(sqlite_database, IndexFolder(settings.index_dir)), Scope("t1", None, "test")
+    kept, deleted = corpus.document(3), corpus.document(2)
+    corpus.index(kept)
+    corpus.index(deleted)
+    folder = corpus.folder
+    manifest = folder.read_manifest(folder.current_generation() or 0)
+    (folder.lexical / manifest.lexical / "files.json").unlink()
+    (folder.lexical / manifest.lexical).rename(folder.lexical / "lex_early")
+    folder.write_manifest(replace(manifest, lexical="lex_early"))
+    as_first_format(folder)
+    reader = IndexReader(IndexFolder(settings.index_dir))
+    assert len(reader.snapshot().lexical.search("lantern", 9, scope)) == 5
+    corpus.unindex(deleted)
+    new = corpus.document(2)
+    corpus.index(new)
+    index = reader.snapshot()
+    assert not index.lexical.refused
+    assert {i for i, _ in index.lexical.search("lantern", 9, scope)} == set(corpus.vectors)
+    assert folder.read_manifest(index.generation).refused == {}
 
 
 def test_a_manifest_reads_as_it_was_written(tmp_path: Path) -> None:
