@@ -116,7 +116,7 @@ def query(
 
 @bench_app.command("rebuild")
 def rebuild(
-    size: Annotated[int, typer.Option(min=100, help="Passages in the index.")] = 20_000,
+    size: Annotated[int, typer.Option(min=100, help="Passages in the index.")] = 100_000,
     rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 3,
     seconds: Annotated[float, typer.Option(min=1, max=600, help="Length of one load.")] = 20.0,
     json: Json = False,

@@ -233,6 +233,34 @@ def test_one_build_of_a_tier_is_open(client: TestClient) -> None:
     assert actions == ["build.cancel", "tier.rebuild"]
 
 
+def test_a_build_is_paused_resumed_and_cancelled_by_its_doors(client: TestClient) -> None:
+    build = client.post("/v1/admin/tiers/cold/rebuild", json={"mode": "compact"}).json()
+    assert (build["mode"], build["model"], build["eta_s"]) == ("compact", "", None)
+    door = build["status_url"]
+    assert client.post(door + "/pause").json()["status"] == "paused"
+    assert client.post("/v1/admin/tiers/cold/rebuild").status_code == 409
+    assert client.post("/v1/admin/tiers/warm/rebuild").status_code == 202
+    assert client.post(door + "/resume").json()["status"] == "queued"
+    assert client.post(door + "/cancel").json()["status"] == "cancelled"
+    assert client.post(door + "/pause").status_code == 409
+    actions = {e["action"] for e in client.get("/v1/admin/audit").json()["items"]}
+    assert actions == {"tier.rebuild", "build.pause", "build.resume", "build.cancel"}
+
+
+def test_a_rebuild_that_cannot_be_is_refused_at_the_door(client: TestClient) -> None:
+    for tier, body, status in (
+        ("hot", {"model": "someone/other"}, 422),
+        ("all", {"model": "someone/other"}, 422),
+        ("all", {"mode": "compact", "model": "someone/other"}, 422),
+        ("lexical", {"mode": "compact"}, 422),
+        ("hot", {"mode": "quick"}, 422),
+        ("hot", {"accept": True}, 422),
+    ):
+        assert client.post(f"/v1/admin/tiers/{tier}/rebuild", json=body).status_code == status, body
+    assert client.post("/v1/admin/tiers/all/rollback", json={"generation": 7}).status_code == 409
+    assert client.get("/v1/admin/builds").json()["items"] == []
+
+
 def test_uploads_survive_a_broker_that_is_away(
     client: TestClient, collection: str, database_send: None
 ) -> None:
