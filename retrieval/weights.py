@@ -4,8 +4,8 @@ Chosen on CLAPNQ for English and on CMRC 2018 for Chinese (nDCG@10), never on a 
 questions in other languages are ranked like English ones. Across languages only the encoder speaks, so its
 token vectors count for more: there were no judged pairs to choose on, and twice the weight is a judgement.
 
-nDCG@10 by lexical weight, MaxSim at 1: CLAPNQ .25 .9855, .5 .9879, .75 .9855, 1 .9831; CMRC .25 .9872, .5 .9891,
-.75 .9908, 1 .9916. MaxSim at 2 instead: CLAPNQ .9855, CMRC .9917; at 0: .9831 and .9922.
+nDCG@10 by lexical weight, MaxSim at 1: CLAPNQ .25 .9855, .5 .9879, .75 .9855, 1 .9831; CMRC .25 .9872,
+.5 .9891, .75 .9908, 1 .9916. MaxSim at 2 instead: CLAPNQ .9855, CMRC .9917; at 0: .9831 and .9922.
 """
 
 from __future__ import annotations
