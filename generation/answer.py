@@ -14,6 +14,12 @@ from generation.wording import content_terms
 from ingest.sentences import sentences
 
 _REPAIR_COVER = 0.5  # of a refused claim's words in a source sentence that may stand in for it
+_PREAMBLE = re.compile(
+    r"^\s*(?:The (?:correct )?answer(?: to (?:this|the) question)? is(?: that)?"
+    r"|According to (?:the )?passage(?: \d+)?"
+    r"|答案是|答案为|答：|回答[：:]|根据(?:上述|以上)?段落)[：:,，]?\s*",
+    re.IGNORECASE,
+)
 _CODE = re.compile(r"[^\W_]*\d(?:[\w,.-]*\w)?")
 _LEAST_WORDS = 2  # of a generated sentence in a language with spaces
 _SAME_WORDS = 0.8  # overlap from which two sentences say the same
@@ -160,6 +166,12 @@ def settled(
         return _kept(text, own, own[0][1].reason)
     why = own[0][1].reason if own else "marker_out_of_range" if markers else "no_marker"
     return _stand_in(text, evidence, shown, why)
+
+
+def without_preamble(text: str) -> str:
+    """A generated sentence without words about itself: `The answer is: Pumps run.` says that pumps run."""
+    rest = _PREAMBLE.sub("", text, count=1)
+    return rest[:1].upper() + rest[1:] if rest != text and rest else text
 
 
 def well_formed(text: str) -> bool:

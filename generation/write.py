@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from core.db import Database
@@ -14,7 +15,7 @@ from core.packs import pack_languages
 from core.settings import Settings
 from core.types import AnswerStatus, CitationMode, Claim, EnginePlan, Evidence, Usage, Verdict
 from generation import repository
-from generation.answer import extract
+from generation.answer import extract, without_preamble
 from generation.board import ClaimBoard
 from generation.engine import Cancelled, Chunk, Engine, GenerationRequest
 from generation.entail import configured_entailment
@@ -250,7 +251,7 @@ class AnswerWriter:
         shown = [c.text for c in self._board.claims if c.text]
         policy = self._state.policy
         with_ = Settling(prompt.included, policy.show_partial, shown, configured_entailment())
-        return scheme.settle(parsed, with_)
+        return scheme.settle(replace(parsed, text=without_preamble(parsed.text)), with_)
 
     # -- cancel --------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from core.types import Verdict
-from generation.answer import candidates, extract, settled, still_supported
+from generation.answer import candidates, extract, settled, still_supported, without_preamble
 from tests.generation.evidence import evidence
 
 TOWER = evidence(
@@ -141,3 +141,17 @@ def test_a_piece_of_a_sentence_is_replaced_by_its_source_or_removed(text: str) -
 def test_numbers_with_hardly_a_word_are_only_partly_borne_out() -> None:
     act = evidence(1, "It follows the Act of 1975 and the British Act of 1981.")
     assert settled("The act is 1975 and 1981.", [1], [act], show_partial=True).verdict is Verdict.PARTIAL
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("The answer is: pumps run at night.", "Pumps run at night."),
+        ("The answer to this question is that pumps run.", "Pumps run."),
+        ("The answer is Manning.", "Manning."),
+        ("答案是：水泵夜间运行。", "水泵夜间运行。"),
+        ("The answer machine is old.", "The answer machine is old."),
+    ],
+)
+def test_words_about_the_answer_itself_are_no_part_of_a_claim(said: str, meant: str) -> None:
+    assert without_preamble(said) == meant
