@@ -6,6 +6,8 @@ structure is never changed after it was built, so any number of threads may sear
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,17 +120,33 @@ class Lists:
         """Store them for `read_lists`. Not durable until the caller syncs the file."""
         faiss.write_index(self._index, str(path))
 
-    def search(self, query: Vector, k: int, selection: Selection, probes: int) -> Hits:
-        """About the k best selected rows of the `probes` nearest lists."""
+    def search(self, query: Vector, k: int, selection: Selection, probes: int, needed: int) -> Hits:
+        """About the k best selected rows of the `probes` nearest lists, of more if they hold under `needed`."""
         wanted, probes = min(k, selection.count), min(probes, self.list_count)
+        needed = min(needed, wanted)
         selector = _selector(selection)
         asked = query if self._rotation is None else self._rotation @ query
         while True:
             parameters = faiss.SearchParametersIVF(nprobe=probes, sel=selector)
             scores, rows = _searched(self._index, asked, wanted, parameters)
-            if len(rows) >= wanted or probes >= self.list_count:
+            if len(rows) >= needed or probes >= self.list_count:
                 return scores, rows
             probes = min(4 * probes, self.list_count)  # the selection is elsewhere
+
+
+def flat_search(rows: Vector, queries: Vector, k: int) -> Callable[[], Ids]:
+    """FAISS's own exact batch search over float32 rows, to compare with; uses all processors."""
+    index = faiss.IndexFlatIP(rows.shape[1])
+    index.add(rows)
+
+    def run() -> Ids:
+        faiss.omp_set_num_threads(os.cpu_count() or 1)
+        try:
+            return index.search(queries, k)[1]
+        finally:
+            faiss.omp_set_num_threads(1)
+
+    return run
 
 
 def build_graph(rows: Rows) -> Graph:

@@ -1,8 +1,9 @@
 """The bounded cache of originals: fixed-size pages of segment files, in slots of one block of memory.
 
 Paged like a KV cache: a file's table says in which slot each of its pages is, so rows are gathered with two
-array lookups, and memory is one block whatever is read. A page that is missed takes the slot of one that was
-not used since the clock's hand last passed it (second chance).
+array lookups, and memory is one block whatever is read. A page that is missed a second time within a while
+takes the slot of one that was not used since the clock's hand last passed it (second chance); for the first
+miss its one row is read past the cache, so that scattered questions do not push out what many questions need.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ import numpy.typing as npt
 
 Ids = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.bool_]
+
+
+_NEVER = -1
 
 
 class PagedFile(Protocol):
@@ -26,6 +31,14 @@ class PagedFile(Protocol):
 
     def read_page(self, page: int, into: memoryview) -> None:
         """Fill `into`, `page_bytes` long. Raises `DamagedIndex`."""
+        ...
+
+    def is_checked(self, pages: Ids) -> Flags:
+        """Which of the pages are known to match their checksum, so that a part may be read alone."""
+        ...
+
+    def read_parts(self, offsets: Ids, into: Bytes) -> None:
+        """Fill each row of `into` from a byte offset of the file. Raises `DamagedIndex`."""
         ...
 
 
@@ -50,6 +63,8 @@ class PageCache:
             weakref.WeakKeyDictionary()
         )
         self._hand = 0
+        self._single = 0
+        self._lately = _NEVER - 1  # what a table holds for a page that was missed in this while
         self._lock = threading.Lock()
 
     def gather(self, file: PagedFile, pages: Ids, at: Ids, length: int) -> tuple[Bytes, int]:
@@ -72,12 +87,20 @@ class PageCache:
         lines = self._block.reshape(self.slots * per_page, length)
         missed = start = 0
         while start < len(pages):  # as many at a time as surely fit
-            part = slice(start, start + self.slots // 2)
+            part = np.arange(start, min(start + self.slots // 2, len(pages)))
+            start += self.slots // 2
             with self._lock:
-                missed += self._bring(file, pages[part])
-                slots = self._tables[file][pages[part]]
-                np.take(lines, slots * per_page + at[part] // length, axis=0, out=out[part])
-            start = part.stop
+                table = self._table(file)
+                alone = self._once(file, table, pages[part])
+                held = part[~alone]
+                missed += self._bring(file, table, pages[held])
+                out[held] = lines[table[pages[held]] * per_page + at[held] // length]
+            if alone.any():
+                single = part[alone]
+                read = np.empty((len(single), length), np.uint8)
+                file.read_parts(pages[single] * self.page_bytes + at[single], read)
+                out[single] = read
+                missed += len(single)
         return out, missed
 
     def held_bytes(self, file: PagedFile) -> int:
@@ -85,10 +108,23 @@ class PageCache:
         table = self._tables.get(file)
         return 0 if table is None else int(np.count_nonzero(table >= 0)) * self.page_bytes
 
-    def _bring(self, file: PagedFile, pages: Ids) -> int:
-        """Have all of the pages in slots; there are at most half as many as slots."""
+    def _table(self, file: PagedFile) -> npt.NDArray[np.int32]:
         if (table := self._tables.get(file)) is None:
-            table = self._tables[file] = np.full(file.page_count, -1, np.int32)
+            table = self._tables[file] = np.full(file.page_count, _NEVER, np.int32)
+        return table
+
+    def _once(self, file: PagedFile, table: npt.NDArray[np.int32], pages: Ids) -> Flags:
+        """Pages in no slot that were not missed lately; notes that they are missed now."""
+        slots = table[pages]
+        alone = (slots < 0) & (slots != self._lately) & file.is_checked(pages)
+        table[pages[alone]] = self._lately
+        self._single += int(np.count_nonzero(alone))
+        if self._single > 2 * self.slots:
+            self._single, self._lately = 0, self._lately - 1
+        return alone
+
+    def _bring(self, file: PagedFile, table: npt.NDArray[np.int32], pages: Ids) -> int:
+        """Have all of the pages in slots; there are at most half as many as slots."""
         slots = table[pages]
         there = slots[slots >= 0]
         self._used[there] = True
@@ -128,7 +164,7 @@ class PageCache:
     def _free(self, slot: int) -> None:
         reference = self._owner[slot]
         if reference is not None and (owner := reference()) is not None:
-            self._tables[owner][self._page[slot]] = -1
+            self._tables[owner][self._page[slot]] = _NEVER
         self._owner[slot] = None
 
 

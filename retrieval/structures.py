@@ -181,7 +181,7 @@ class Structure:
             return None, True
         probes = max(1, round(effort * self.calibration.probes(selection.count / selection.total)))
         wanted = max(k, round(effort * self.calibration.candidates(k)))
-        return self.index.search(query, wanted, selection, probes), False
+        return self.index.search(query, wanted, selection, probes, k), False
 
     def search_exact(self, query: Vector, k: int, selection: Selection) -> Hits | None:
         """Exactly, from memory; None stands for "scan the originals"."""
@@ -231,8 +231,8 @@ def _calibrated(structure: Graph | Lists, pages: PageFile, plan: StructurePlan) 
 
     asked = questions(pages, plan.scanned_rows / pages.count, seed=_SEED)
 
-    def probe(query: Vector, _k: int, selection: Selection, probes: int, candidates: int) -> Ids:
-        return structure.search(query, candidates, selection, probes)[1]
+    def probe(query: Vector, k: int, selection: Selection, probes: int, candidates: int) -> Ids:
+        return structure.search(query, candidates, selection, probes, k)[1]
 
     return calibrate(
         probe, asked, pages, plan.recall_floor, most_probes=structure.list_count, rescored=True,

@@ -113,6 +113,19 @@ class PageFile:
         """Fill `into` with a page. Raises `DamagedIndex`."""
         self._read(into, page)
 
+    def is_checked(self, pages: Ids) -> npt.NDArray[np.bool_]:
+        """Which of the pages are known to match their checksum."""
+        return self._checked[pages]
+
+    def read_parts(self, offsets: Ids, into: npt.NDArray[np.uint8]) -> None:
+        """Fill each row of `into` from a byte offset. Raises `DamagedIndex`."""
+        handle, length, read = self._handle, into.shape[1], os.preadv
+        whole, start = into.reshape(-1).data, 0
+        for offset in offsets.tolist():
+            if read(handle, (whole[start : start + length],), offset) != length:
+                raise DamagedIndex(f"Index file {self._name} was cut, it does not match its checksums.")
+            start += length
+
     def held_bytes(self) -> int:
         """Bytes of the page cache that are this file's."""
         return page_caches().of_size(self.page_bytes).held_bytes(self)

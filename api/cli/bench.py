@@ -131,6 +131,46 @@ def rebuild(
     _show("rebuild", figures)
 
 
+@bench_app.command("exact")
+def exact(
+    size: Annotated[int, typer.Option(min=100, help="Vectors.")] = 100_000,
+    queries: Annotated[int, typer.Option(min=1, help="Queries in one batch.")] = 256,
+    rounds: Annotated[int, typer.Option(min=3, max=100, help="Interleaved rounds.")] = 7,
+    json: Json = False,
+) -> None:
+    """Search many queries exactly at once: ours against faiss.IndexFlatIP and the bare matrix product."""
+    from retrieval.measure_exact import bench_exact
+
+    figures = bench_exact(size=size, queries=queries, rounds=rounds, note=note)
+    if json:
+        emit(figures)
+        return
+    _show("exact", figures)
+
+
+@bench_app.command("tiers")
+def tiers(
+    size: Annotated[int, typer.Option(min=1000, help="Vectors.")] = 100_000,
+    rounds: Annotated[int, typer.Option(min=3, max=100, help="Interleaved rounds.")] = 7,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="A .npy file of real vectors; made ones if omitted."),
+    ] = None,
+    peer: Annotated[
+        list[str] | None, typer.Option(help="usearch, hnsw or lancedb; may be given several times.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Search hot, warm and cold tiers: speed, bytes and recall against usearch, FAISS HNSW and lancedb."""
+    from retrieval.measure_tiers import PEERS, bench_tiers
+
+    figures = bench_tiers(size=size, rounds=rounds, vectors=vectors, peers=peer or PEERS, note=note)
+    if json:
+        emit(figures)
+        return
+    _show("tiers", figures)
+
+
 def _show(prefix: str, figures: dict[str, Any]) -> None:
     for name, value in figures.items():
         if isinstance(value, dict):

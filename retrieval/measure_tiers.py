@@ -1,0 +1,215 @@
+"""`geo bench tiers`: three tiers against one index of usearch, FAISS HNSW or lancedb over the same vectors.
+
+Each side runs in a process of its own that only loads and searches; queries are asked one by one from as many
+threads as there are processors, in turn. Bytes are the growth of the process's resident memory from before
+the index was loaded until all queries were asked many times, mapped files and page cache included.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from core.errors import GeoError
+from core.measured import machine, versions
+from ingest.peers import peer_python
+from retrieval.measure_vectors import made_vectors, read_vectors
+
+PEERS = ("usearch", "hnsw", "lancedb")
+REQUIREMENTS = ("usearch==2.26.6", "lancedb==0.40.0", "faiss-cpu==1.15.1", "numpy", "psutil")
+PEER_FOLDER = Path(".venv-peers-vectors")
+LIMIT: dict[str, Any] = {
+    "ratio_qps": 1.0,
+    "bytes_ratio": 0.3,
+    "recall@10": 0.95,
+    "bytes_per_vector": {"hot": 1700, "warm": 450, "cold": 72},
+    "exponent": 0.5,
+}
+SEED = 20261201
+_QUERIES = 400
+_K = 10
+Note = Callable[[str], None]
+Figures = dict[str, Any]
+
+
+def bench_tiers(
+    *, size: int, rounds: int, vectors: Path | None = None, peers: Sequence[str] = PEERS, note: Note = print
+) -> Figures:
+    """Measure at `size` vectors, and our own latency at a tenth of it for the growth.
+
+    Args:
+        size: vectors.
+        rounds: interleaved rounds.
+        vectors: a file of real ones; made ones when omitted.
+        peers: to compare with.
+        note: told about progress.
+
+    Raises:
+        GeoError: a side failed.
+    """
+    cache = max(4 << 20, 32 * size)
+    with TemporaryDirectory(prefix="geo-bench-") as scratch:
+        place, small = Path(scratch) / "full", Path(scratch) / "tenth"
+        for folder, count in ((place, size), (small, max(1000, size // 10))):
+            folder.mkdir()
+            note(f"vectors: {count}")
+            _write(folder, count, vectors)
+        python = peer_python(REQUIREMENTS, PEER_FOLDER)
+        script = str(Path(__file__).with_name("peer_tiers.py"))
+        note("build: ours")
+        ours = [sys.executable, "-m", "retrieval.measure_tiers_child"]
+        built = {"ours": _once([*ours, "build", str(place)])}
+        _once([*ours, "build", str(small)])
+        sides = {"ours": _Side([*ours, "serve", str(place), str(cache)])}
+        sides["tenth"] = _Side([*ours, "serve", str(small), str(cache)])
+        for peer in peers:
+            note(f"build: {peer}")
+            built[peer] = _once([str(python), "-P", script, "build", peer, str(place)])
+            sides[peer] = _Side([str(python), "-P", script, "serve", peer, str(place)])
+        try:
+            return _measured(sides, place, size, rounds, cache, built, note)
+        finally:
+            for side in sides.values():
+                side.close()
+
+
+def _write(folder: Path, count: int, source: Path | None) -> None:
+    from retrieval.exact import search_blocks
+
+    if source is None:
+        stored, asked = made_vectors(count, _QUERIES, seed=SEED)
+    else:
+        stored, asked = read_vectors(source, count, _QUERIES, seed=SEED)
+    np.save(folder / "vectors.npy", stored)
+    np.save(folder / "queries.npy", asked)
+    blocks = ((at, stored[at : at + 16_384].astype(np.float32), None) for at in range(0, count, 16_384))
+    np.save(folder / "wanted.npy", search_blocks(asked, blocks, _K)[1])
+
+
+def _measured(
+    sides: dict[str, _Side], place: Path, size: int, rounds: int, cache: int, built: Figures, note: Note
+) -> Figures:
+    wanted = np.load(place / "wanted.npy").tolist()
+    threads = os.cpu_count() or 1
+    for side in sides.values():
+        side.ask("run", threads)
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    alone: dict[str, list[float]] = {"ours": [], "tenth": []}
+    for number in range(1, rounds + 1):
+        note(f"search: round {number} of {rounds}")
+        for name, side in sides.items():
+            seconds[name].append(side.ask("run", threads)["seconds"])
+        for name in alone:
+            alone[name].append(sides[name].ask("run", 1)["seconds"])
+    recalls = {
+        name: _recall(side.ask("found")["found"], wanted) for name, side in sides.items() if name != "tenth"
+    }
+    stats = {name: side.ask("stats") for name, side in sides.items()}
+    qps = {name: _spread([_QUERIES / s for s in values]) for name, values in seconds.items()}
+    able = {
+        name: qps[name]["median"]
+        for name in recalls
+        if name != "ours" and recalls[name] >= LIMIT["recall@10"]
+    }
+    best = max(able, key=lambda name: able[name]) if able else ""
+    growth = [math.log10(full / tenth) for full, tenth in zip(alone["ours"], alone["tenth"], strict=True)]
+    return {
+        "ratio_qps": _ratio(seconds, best) if best else None,
+        "bytes_ratio": round(stats["ours"]["rss_grown"] / stats[best]["rss_grown"], 3) if best else None,
+        "best_peer": best,
+        "ratio_qps_by_peer": {name: _ratio(seconds, name) for name in recalls if name != "ours"},
+        "bytes_ratio_by_peer": {
+            name: round(stats["ours"]["rss_grown"] / stats[name]["rss_grown"], 3)
+            for name in recalls
+            if name != "ours"
+        },
+        "recall@10": recalls,
+        "recall@10_by_selectivity": sides["ours"].ask("selective"),
+        "bytes_per_vector": stats["ours"]["bytes_per_vector"],
+        "rss_per_vector": {name: round(stats[name]["rss_grown"] / size, 1) for name in recalls},
+        "exponent": round(statistics.median(growth) / math.log10(size / max(1000, size // 10)), 3),
+        "latency_ms": {name: _spread([1000 * s / _QUERIES for s in some]) for name, some in alone.items()},
+        "qps": qps,
+        "ours": stats["ours"],
+        "peer": {name: stats[name] for name in recalls if name != "ours"},
+        "build": built,
+        "machine": machine(),
+        "versions": versions("numpy", "faiss-cpu"),
+        "seed": SEED,
+        "sizes": {
+            "vectors": size, "queries": _QUERIES, "rounds": rounds, "threads": threads, "page_cache": cache,
+            "hot": 0.05, "warm": 0.25, "cold": 0.70,
+        },
+        "limit": LIMIT,
+    }  # fmt: skip
+
+
+def _recall(found: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]) -> float:
+    """On the second half of the queries; the peers chose their setting on the first."""
+    half = len(wanted) // 2
+    shares = [len(set(f) & set(w)) / _K for f, w in zip(found[half:], wanted[half:], strict=True)]
+    return round(statistics.fmean(shares), 4)
+
+
+def _ratio(seconds: dict[str, list[float]], peer: str) -> Figures:
+    return _spread([theirs / ours for theirs, ours in zip(seconds[peer], seconds["ours"], strict=True)])
+
+
+def _spread(values: Sequence[float]) -> Figures:
+    return {
+        "median": round(statistics.median(values), 3),
+        "min": round(min(values), 3),
+        "max": round(max(values), 3),
+    }
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def _once(command: Sequence[str]) -> Figures:
+    done = subprocess.run(  # noqa: S603 - our own scripts
+        command, env=_environment(), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise GeoError(f"{' '.join(command[-4:])} ended with {done.returncode}: {done.stderr[-2000:]}")
+    figures: Figures = json.loads(done.stdout.strip().rsplit("\n", 1)[-1])
+    return figures
+
+
+class _Side:
+    """A process that answers one JSON line per JSON line."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._name = " ".join(command[-3:])
+        self._process = subprocess.Popen(  # noqa: S603 - our own scripts
+            command, env=_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, *command: Any) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise GeoError(f"{self._name} ended with {self._process.wait()}.")
+        return json.loads(line)
+
+    def close(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()

@@ -1,0 +1,158 @@
+"""Our side of `geo bench tiers`, in processes of its own.
+
+    python -m retrieval.measure_tiers_child build FOLDER      vectors.npy → the three tiers
+    python -m retrieval.measure_tiers_child serve FOLDER      answers JSON lines on stdin
+
+`run` searches all queries once from as many threads as asked for and says how long that took; `found` gives
+the hits, `stats` bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import psutil
+
+from core.types import Scope, Tier
+from retrieval.dense import DenseRoute
+from retrieval.exact import recall
+from retrieval.manifest import TierFolder
+from retrieval.tier_snapshot import SegmentedSnapshot, load_tier
+from retrieval.tier_writer import Layout, open_tier
+from retrieval.vector_pages import resize_page_cache
+from retrieval.vector_tier import TierRef, VectorRow
+
+SHARES = {Tier.HOT: 0.05, Tier.WARM: 0.25, Tier.COLD: 0.70}
+SELECTIVITY = {"0.001": 0.001, "0.01": 0.01, "0.1": 0.1}
+TENANT = "bench"
+K = 10
+
+
+def build(folder: Path) -> dict[str, Any]:
+    """Put the vectors into tiers; which row is where and whose is drawn."""
+    vectors = np.load(folder / "vectors.npy", mmap_mode="r")
+    random = np.random.default_rng(1)
+    tier_of = random.choice(3, len(vectors), p=list(SHARES.values()))
+    owner = np.searchsorted(np.cumsum(list(SELECTIVITY.values())), random.random(len(vectors)))
+    names = [*(f"c{share}" for share in SELECTIVITY), "rest"]
+    seconds: dict[str, float] = {}
+    for number, tier in enumerate(SHARES):
+        start = time.perf_counter()
+        place = _folder(folder, tier)
+        place.segments.mkdir(parents=True)
+        place.dead.mkdir()
+        rows = np.flatnonzero(tier_of == number)
+        rows = rows[np.lexsort((rows, np.asarray(names, np.str_)[owner[rows]]))]
+        made = open_tier(place, tier, TierRef(), dimension=vectors.shape[1], layout=Layout())
+        made.add(_rows(vectors, rows, owner, names))
+        (place.root / "ref.json").write_text(json.dumps(made.commit().to_fields()))
+        seconds[tier.value] = round(time.perf_counter() - start, 2)
+    return {"build_s": seconds}
+
+
+def _rows(
+    vectors: npt.NDArray[np.float16],
+    rows: npt.NDArray[np.int64],
+    owner: npt.NDArray[np.int64],
+    names: Sequence[str],
+) -> Iterator[VectorRow]:
+    for row in rows.tolist():
+        yield VectorRow(TENANT, names[int(owner[row])], row + 1, vectors[row].tobytes())
+
+
+def _folder(folder: Path, tier: Tier) -> TierFolder:
+    return TierFolder(folder / "tiers" / tier.value)
+
+
+class Server:
+    """Loads the tiers and answers."""
+
+    def __init__(self, folder: Path, cache_bytes: int) -> None:
+        self._queries = np.load(folder / "queries.npy")
+        resize_page_cache(cache_bytes)
+        self._before = psutil.Process().memory_info().rss
+        dimension = self._queries.shape[1]
+        tiers: dict[Tier, SegmentedSnapshot] = {}
+        for tier in SHARES:
+            place = _folder(folder, tier)
+            ref = TierRef.from_fields(json.loads((place.root / "ref.json").read_text()))
+            tiers[tier] = load_tier(place, tier, ref, dimension=dimension)
+        self._tiers, self._route = tiers, DenseRoute(tiers)
+        self._scope = Scope(TENANT, None, "bench")
+
+    def run(self, threads: int) -> dict[str, Any]:
+        """Seconds for all queries."""
+
+        def share(part: npt.NDArray[np.float32]) -> None:
+            for query in part:
+                self._route.search(query, K, self._scope)
+
+        parts = np.array_split(self._queries, threads)
+        with ThreadPoolExecutor(threads) as pool:
+            start = time.perf_counter()
+            list(pool.map(share, parts))
+            return {"seconds": time.perf_counter() - start, "queries": len(self._queries)}
+
+    def found(self) -> dict[str, Any]:
+        """Row numbers per query."""
+        found = [[i - 1 for i, _ in self._route.search(q, K, self._scope)] for q in self._queries]
+        return {"found": found}
+
+    def selective(self) -> dict[str, float]:
+        """Recall@10 inside scopes that hold a small share of the vectors."""
+        shares: dict[str, float] = {}
+        for name in SELECTIVITY:
+            scope = Scope(TENANT, (f"c{name}",), "bench")
+            asked = self._queries[:100]
+            exact: list[list[tuple[int, float]]] = [[] for _ in asked]
+            for one in self._tiers.values():
+                for best, more in zip(exact, one.search_exact_many(asked, K, scope), strict=True):
+                    best.extend(more)
+            wanted = [[i for i, _ in sorted(best, key=lambda hit: -hit[1])[:K]] for best in exact]
+            found = [[i for i, _ in self._route.search(q, K, scope)] for q in asked]
+            shares[name] = round(recall(found, wanted), 4)
+        return shares
+
+    def stats(self) -> dict[str, Any]:
+        """Bytes by tier and of the process."""
+        now = psutil.Process().memory_info().rss
+        tiers = {tier.value: one.stats() for tier, one in self._tiers.items()}
+        return {
+            "rss": now,
+            "rss_grown": now - self._before,
+            "bytes_per_vector": {name: round(one.bytes_per_vector, 1) for name, one in tiers.items()},
+            "kinds": {name: dict(one.segments) for name, one in tiers.items()},
+            "page_hit_share": {
+                name: round(one.page_hits / max(1, one.page_hits + one.page_misses), 3)
+                for name, one in tiers.items()
+            },
+            "page_cache_bytes": sum(one.cached_bytes for one in tiers.values()),
+            "calibration": {
+                tier.value: [dict(s.segment.calibration) for s in one.segments]
+                for tier, one in self._tiers.items()
+            },
+        }
+
+
+def serve(folder: Path, cache_bytes: int) -> None:
+    """Answer until stdin ends."""
+    server = Server(folder, cache_bytes)
+    for line in sys.stdin:
+        command, *arguments = json.loads(line)
+        print(json.dumps(getattr(server, command)(*arguments)), flush=True)  # noqa: T201 - read by `measure_tiers`
+
+
+if __name__ == "__main__":
+    what, place = sys.argv[1], Path(sys.argv[2])
+    if what == "build":
+        print(json.dumps(build(place)))  # noqa: T201
+    else:
+        serve(place, int(sys.argv[3]))

@@ -1,0 +1,186 @@
+"""Runs inside the peers' environment: one vector index over the whole set, built, loaded and asked.
+
+    python peer_tiers.py build|serve usearch|hnsw|lancedb FOLDER
+
+`serve` loads what `build` stored, finds the cheapest setting that reaches the recall on the first half of the
+queries, and answers JSON lines like `measure_tiers_child`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+K = 10
+FLOOR = 0.95
+Search = Callable[[Any, Any], list[int]]
+
+
+def usearch_build(vectors: Any, folder: Path) -> None:
+    """Int8 with its defaults for quality."""
+    from usearch.index import Index  # pyright: ignore[reportMissingImports] - only the peers have it
+
+    index = Index(ndim=vectors.shape[1], metric="cos", dtype="i8", connectivity=16, expansion_add=128)
+    for start in range(0, len(vectors), 65_536):
+        part = np.asarray(vectors[start : start + 65_536], np.float32)
+        index.add(np.arange(start, start + len(part)), part, threads=0)
+    index.save(str(folder / "usearch"))
+
+
+def usearch_load(vectors: Any, folder: Path) -> tuple[Search, Sequence[Any]]:
+    """In memory; int8 alone, and with more candidates rescored from fp16 rows in a mapped file."""
+    from usearch.index import Index  # pyright: ignore[reportMissingImports] - only the peers have it
+
+    index = Index.restore(str(folder / "usearch"), view=False)
+
+    def search(query: Any, setting: Any) -> list[int]:
+        effort, candidates = setting
+        index.expansion_search = effort
+        keys = index.search(query, candidates).keys.astype(np.int64)
+        if candidates > K:
+            keys = keys[np.argsort(-(vectors[keys].astype(np.float32) @ query))[:K]]
+        return keys.tolist()
+
+    return search, [(e, c) for c in (10, 20, 40) for e in (32, 64, 128, 256, 512)]
+
+
+def hnsw_build(vectors: Any, folder: Path) -> None:
+    """FAISS HNSW over float32."""
+    faiss: Any = __import__("faiss")  # its own copy here
+
+    index = faiss.IndexHNSWFlat(vectors.shape[1], 16, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction = 128
+    for start in range(0, len(vectors), 65_536):
+        index.add(np.asarray(vectors[start : start + 65_536], np.float32))
+    faiss.write_index(index, str(folder / "hnsw"))
+
+
+def hnsw_load(_vectors: Any, folder: Path) -> tuple[Search, Sequence[Any]]:
+    """In memory."""
+    faiss: Any = __import__("faiss")  # its own copy here
+
+    faiss.omp_set_num_threads(1)
+    index = faiss.read_index(str(folder / "hnsw"))
+
+    def search(query: Any, setting: Any) -> list[int]:
+        parameters = faiss.SearchParametersHNSW(efSearch=setting)
+        return index.search(query[None], K, params=parameters)[1][0].tolist()
+
+    return search, [16, 24, 32, 48, 64, 96, 128, 256, 512]
+
+
+def lancedb_build(vectors: Any, folder: Path) -> None:
+    """IVF-PQ with its own choice of lists; sub-vectors of eight numbers."""
+    import lancedb  # pyright: ignore[reportMissingImports] - only the peers have it
+    import pyarrow  # pyright: ignore[reportMissingImports] - comes with it
+
+    width = vectors.shape[1]
+    rows = pyarrow.FixedSizeListArray.from_arrays(np.asarray(vectors, np.float32).reshape(-1), width)
+    numbers = pyarrow.array(np.arange(len(vectors), dtype=np.int64))
+    table = lancedb.connect(str(folder / "lancedb")).create_table(
+        "v", pyarrow.table({"id": numbers, "vector": rows})
+    )
+    table.create_index(metric="dot", num_sub_vectors=width // 8)
+
+
+def lancedb_load(_vectors: Any, folder: Path) -> tuple[Search, Sequence[Any]]:
+    """From its files."""
+    import lancedb  # pyright: ignore[reportMissingImports] - only the peers have it
+
+    table = lancedb.connect(str(folder / "lancedb")).open_table("v")
+
+    def search(query: Any, setting: Any) -> list[int]:
+        probes, refine = setting
+        asked = table.search(query).distance_type("dot").nprobes(probes).refine_factor(refine).limit(K)
+        return asked.select(["id"]).to_arrow()["id"].to_pylist()
+
+    return search, [(p, r) for r in (2, 5, 10, 20) for p in (8, 20, 50, 100)]
+
+
+PEERS: dict[str, tuple[str, Any, Any]] = {
+    "usearch": ("usearch", usearch_build, usearch_load),
+    "hnsw": ("faiss-cpu", hnsw_build, hnsw_load),
+    "lancedb": ("lancedb", lancedb_build, lancedb_load),
+}
+
+
+class Server:
+    """Loads one peer and answers."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        vectors = np.load(folder / "vectors.npy", mmap_mode="r")
+        self._queries = np.load(folder / "queries.npy")
+        wanted = np.load(folder / "wanted.npy")
+        self._before = psutil.Process().memory_info().rss
+        self._search, settings = PEERS[name][2](vectors, folder)
+        self._package = PEERS[name][0]
+        self.setting, self.recall = self._tuned(settings, wanted)
+
+    def _tuned(self, settings: Sequence[Any], wanted: Any) -> tuple[Any, float]:
+        """The fastest setting that reaches the floor on the first half, or the best one there is."""
+        half = len(self._queries) // 2
+        tried: list[tuple[float, float, Any]] = []
+        for setting in settings:
+            start = time.perf_counter()
+            found = [self._search(q, setting) for q in self._queries[:half]]
+            seconds = time.perf_counter() - start
+            share = float(
+                np.mean([len(set(f) & set(w)) / K for f, w in zip(found, wanted.tolist(), strict=False)])
+            )
+            tried.append((seconds, share, setting))
+        good = [one for one in tried if one[1] >= FLOOR]
+        _, share, setting = min(good) if good else max(tried, key=lambda one: one[1])
+        return setting, share
+
+    def run(self, threads: int) -> dict[str, Any]:
+        """Seconds for all queries."""
+
+        def share(part: Any) -> None:
+            for query in part:
+                self._search(query, self.setting)
+
+        parts = np.array_split(self._queries, threads)
+        with ThreadPoolExecutor(threads) as pool:
+            start = time.perf_counter()
+            list(pool.map(share, parts))
+            return {"seconds": time.perf_counter() - start, "queries": len(self._queries)}
+
+    def found(self) -> dict[str, Any]:
+        """Row numbers per query."""
+        return {"found": [self._search(q, self.setting) for q in self._queries]}
+
+    def stats(self) -> dict[str, Any]:
+        """Bytes of the process, the setting and the version."""
+        now = psutil.Process().memory_info().rss
+        return {
+            "rss": now,
+            "rss_grown": now - self._before,
+            "setting": self.setting,
+            "version": version(self._package),
+        }
+
+
+def main(what: str, name: str, folder: str) -> None:
+    """Build, or serve until stdin ends."""
+    if what == "build":
+        start = time.perf_counter()
+        PEERS[name][1](np.load(Path(folder) / "vectors.npy", mmap_mode="r"), Path(folder))
+        print(json.dumps({"build_s": time.perf_counter() - start}))  # noqa: T201 - read by `measure_tiers`
+        return
+    server = Server(name, Path(folder))
+    for line in sys.stdin:
+        command, *arguments = json.loads(line)
+        print(json.dumps(getattr(server, command)(*arguments)), flush=True)  # noqa: T201 - the same
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
