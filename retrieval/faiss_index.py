@@ -121,7 +121,7 @@ class Lists:
         faiss.write_index(self._index, str(path))
 
     def search(self, query: Vector, k: int, selection: Selection, probes: int, needed: int) -> Hits:
-        """About the k best selected rows of the `probes` nearest lists, of more if they hold under `needed`."""
+        """About the k best selected rows of the `probes` nearest lists; of more to find `needed`."""
         wanted, probes = min(k, selection.count), min(probes, self.list_count)
         needed = min(needed, wanted)
         selector = _selector(selection)

@@ -25,6 +25,7 @@ from tests.retrieval.external_tier import ExternalSnapshot, ExternalTier
 from tests.retrieval.vector_rows import OWNERS, agree, clustered, exact, row, rows
 
 D = 32
+FLOOR = 0.93  # what structures are calibrated to is 0.95; 60 questions tell it to within 0.02
 T1 = Scope("t1", None, "test")
 T2 = Scope("t2", None, "test")
 C2 = Scope("t1", ("c2",), "test")
@@ -87,9 +88,9 @@ def test_every_size_is_legal_and_found(harness: Harness, tmp_path: Path, count: 
     live = rows(clustered(count, D))
     ref, snapshot = filled(harness, tmp_path, live)
     assert (snapshot.live_count, ref.live_count) == (count, count)
-    queries = clustered(20, D, seed=5).astype(np.float32)
+    queries = clustered(60, D, seed=5).astype(np.float32)
     for scope in (T1, T2, C2):
-        assert found_share(snapshot, live, queries, scope) >= 0.95
+        assert found_share(snapshot, live, queries, scope) >= FLOOR
         for query in queries[:5]:
             wanted = exact(live, query, 10, scope)
             assert agree(snapshot.search_exact(query, 10, scope), wanted)
@@ -153,10 +154,10 @@ def test_a_deleted_passage_does_not_come_back(harness: Harness, tmp_path: Path, 
     snapshot = harness.read(tmp_path, tier.commit())
     left = live[1::2]
     assert snapshot.live_count == len(left)
-    queries = clustered(20, D, seed=5).astype(np.float32)
+    queries = clustered(60, D, seed=5).astype(np.float32)
     for query in queries:
         assert not {i for i, _ in snapshot.search(query, 20, T1)} & set(gone)
-    assert found_share(snapshot, left, queries, T1) >= 0.95
+    assert found_share(snapshot, left, queries, T1) >= FLOOR
 
 
 def test_adding_again_changes_nothing(harness: Harness, tmp_path: Path) -> None:
