@@ -180,7 +180,9 @@ def test_a_tier_below_the_floor_is_searched_harder_until_it_is_good(corpus: Corp
     run_round(corpus.db)
     assert [(e, r) for _, e, r in samples(corpus)[-6:]] == [(2.25, 1.0)] * 6
     with corpus.db.read() as session:
-        assert (session.get_one(TierRow, "hot").ram_bytes or 0) > 80 * 4 * 16, "fp32 vectors and ids"
+        assert (session.get_one(TierRow, "hot").ram_bytes or 0) > 80 * 2 * 16, (
+            "vectors of 16 numbers and more"
+        )
         report = recall_report(session, OPERATOR, hours=1)
     hot = report.tiers[0]
     assert (hot.mean, hot.samples, hot.effort) == (1.0, 6, 2.25)
