@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from core.types import Hit, Lang, Route
 from retrieval.language import across
@@ -126,6 +126,28 @@ def standardized_sum(
         for passage_id in hits:
             scores[passage_id] += weight(route, passage_id) * standardized.get(passage_id, floor)
     return _ranked({i: score + added.get(i, 0.0) for i, score in scores.items()}, hits, added)
+
+
+def divided(
+    ranked: Mapping[Route, Sequence[Hit]], depth: int, *, undivided: Container[Route] = ()
+) -> tuple[dict[Route, list[Hit]], dict[Route, list[Hit]]]:
+    """Each route's hits down to rank `depth`, and those below; `undivided` routes have all of them above.
+
+    What a route adds to a passage depends on all of its hits. Only the upper part is merged by scores, so
+    that asking the routes for more, as later pages of a search do, does not move what came before.
+    """
+    above = {r: [h for h in own if r in undivided or h.rank <= depth] for r, own in ranked.items()}
+    below = {r: [h for h in own if r not in undivided and h.rank > depth] for r, own in ranked.items()}
+    return above, below
+
+
+def followed_by(merged: Sequence[Fused], below: Mapping[Route, Sequence[Hit]]) -> list[Fused]:
+    """The merged passages, then those that only lower parts have: by their best rank, ties by passage id."""
+    deeper = _by_passage(below)
+    first = [replace(f, hits=f.hits + deeper.pop(f.passage_id, ())) for f in merged]
+    floor = min((f.score for f in first), default=0.0)
+    order = sorted(deeper, key=lambda i: (min(hit.rank for hit in deeper[i]), i))
+    return first + [Fused(i, floor - n, deeper[i]) for n, i in enumerate(order, 1)]
 
 
 def standardized(values: Sequence[float]) -> list[float]:

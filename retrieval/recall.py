@@ -15,7 +15,7 @@ from ingest.split import encoder_text
 from retrieval.cross_encoder import configured_reranker, cross_order, cross_scores
 from retrieval.entity_route import EntityHits
 from retrieval.filters import Filters
-from retrieval.fuse import Fused, route_weights, standardized_sum
+from retrieval.fuse import Fused, divided, followed_by, route_weights, standardized_sum
 from retrieval.identifiers import CODE_WEIGHT
 from retrieval.language import identifier_share, question_language
 from retrieval.pushdown import Pushdown
@@ -174,6 +174,7 @@ def recall_and_fuse(
         {i: p.passage.lang for i, p in known.items()},
         entity_weight=s.entity_weight,
         against=entities.against,
+        depth=s.route_k,
     )
     watch.lap("fuse")
     return Merged(snapshot, recalled, known, entities, fused)
@@ -241,9 +242,11 @@ def fuse(
     *,
     entity_weight: float,
     against: Mapping[int, float],
+    depth: int,
 ) -> list[Fused]:
     """Fuse what the routes found, as the languages of question and passages allow; unknown ids fall out.
 
+    Hits below `depth` follow what is merged, so that a later page of a search goes on where the last ended.
     `against`: passages that name another entity of a name in the question, on the entity route's scale.
     """
     visible = {
@@ -255,12 +258,14 @@ def fuse(
         passage_langs=langs,
         identifier_share=identifier_share(text),
     )
-    return standardized_sum(
-        visible,
+    above, below = divided(visible, depth, undivided=(Route.CODE,))
+    merged = standardized_sum(
+        above,
         weight=weight,
         exact={Route.CODE: CODE_WEIGHT, Route.ENTITY: entity_weight},
         against={passage_id: entity_weight * score for passage_id, score in against.items()},
     )
+    return followed_by(merged, below)
 
 
 def encoded_text(passage: Passage) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import statistics
 
 import pytest
@@ -10,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.types import Hit, Lang, Route
-from retrieval.fuse import reciprocal_rank_fusion, route_weights, standardized, standardized_sum
+from retrieval.fuse import (
+    divided,
+    followed_by,
+    reciprocal_rank_fusion,
+    route_weights,
+    standardized,
+    standardized_sum,
+)
 from retrieval.language import identifier_share, question_language
 from retrieval.routes import ranked_hits
 
@@ -133,3 +141,39 @@ def test_standardized_values_have_mean_zero_and_deviation_one() -> None:
     assert math.isclose(statistics.pstdev(values), 1)
     assert standardized([3.0, 3.0]) == [0.0, 0.0]
     assert standardized([]) == []
+
+
+def test_asking_for_more_does_not_move_what_came_before() -> None:
+    """Pages of a search ask the routes for ever more hits; the pages must follow each other."""
+    source = random.Random(4)
+    routes = {
+        route: [
+            Hit(i, route, rank, 10.0 / rank + source.random() / 100)
+            for rank, i in enumerate(source.sample(range(400), 300), 1)
+        ]
+        for route in (Route.DENSE, Route.LEXICAL)
+    }
+
+    def order(k: int) -> list[int]:
+        asked = {route: own[:k] for route, own in routes.items()}
+        above, below = divided(asked, 50)
+        return [f.passage_id for f in followed_by(standardized_sum(above), below)]
+
+    whole = order(300)
+    assert len(whole) == len(set(whole)) == len({h.passage_id for own in routes.values() for h in own})
+    for k in (50, 51, 80, 120, 200):
+        found = order(k)
+        assert found == whole[: len(found)]
+
+
+def test_a_merged_passage_keeps_the_hits_of_lower_parts() -> None:
+    routes = {
+        Route.DENSE: [Hit(1, Route.DENSE, 1, 0.9), Hit(2, Route.DENSE, 2, 0.5)],
+        Route.LEXICAL: [Hit(3, Route.LEXICAL, 1, 9.0), Hit(1, Route.LEXICAL, 2, 8.0)],
+    }
+    above, below = divided(routes, 1)
+    fused = followed_by(standardized_sum(above), below)
+    assert {f.passage_id: len(f.hits) for f in fused} == {1: 2, 3: 1, 2: 1}
+    assert fused[-1].passage_id == 2
+    assert fused[-1].score < min(f.score for f in fused[:-1])
+    assert divided(routes, 1, undivided=(Route.DENSE,))[1][Route.DENSE] == []
