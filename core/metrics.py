@@ -34,6 +34,18 @@ INDEX_VECTORS = Gauge("geo_index_vectors", "Live vectors", ["tier"], multiproces
 TIER_REFUSED = Gauge(
     "geo_tier_refused", "1 while a damaged tier is refused", ["tier"], multiprocess_mode="mostrecent"
 )
+VECTOR_PAGE_READS = Counter(
+    "geo_vector_page_reads_total", "Rows of originals that were found in the page cache or read", ["outcome"]
+)
+VECTOR_PAGE_PADDING = Gauge(
+    "geo_vector_page_padding_share", "Bytes of pages without a row", ["tier"], multiprocess_mode="mostrecent"
+)
+INDEX_FRAGMENTATION = Gauge(
+    "geo_index_fragmentation",
+    "Share of dead rows in a tier's files",
+    ["tier"],
+    multiprocess_mode="mostrecent",
+)
 KV_USED_SHARE = Gauge("geo_kv_used_share", "Share of KV blocks in use", multiprocess_mode="mostrecent")
 REQUESTS = Counter("geo_http_requests_total", "HTTP requests", ["method", "path", "status"])
 REQUEST_SECONDS = Histogram("geo_http_request_seconds", "HTTP time to the response's end", ["method", "path"])

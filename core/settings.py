@@ -200,7 +200,7 @@ class RetrievalSettings(_Section):
         default=0.12, ge=0, le=1, description="best evidence below this relevance → refusal"
     )
     page_cache_bytes: int = Field(
-        default=64 * MIB, ge=1 * MIB, description="pages of original vectors that a process keeps"
+        default=0, ge=0, description="pages of original vectors that a process keeps; 0 = as geo plan grants"
     )
     segment_rows: int = Field(
         default=0,

@@ -17,6 +17,7 @@ CPU_BLOCK = 32  # the CPU attention kernels work on multiples of 32 tokens
 PROMPT_OVERHEAD = 256  # tokens kept for instructions, chat template and question
 SMALLEST_CONTEXT = 128  # tokens of evidence below which an answer cannot be grounded
 _RAM_SHARE = 0.85  # of the memory, for weights and KV; the rest is the other processes and the page cache
+_PAGE_SHARE = 0.25  # of what is left then, for the cache of vector pages
 _STACK_BYTES = 3 << 30  # resident size of the other workers and the API, measured with the default packs
 _DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "fp8": 1, "int8": 1}
 
@@ -204,6 +205,7 @@ def make_plan(
             f"max_num_seqs cut from {wish.max_num_seqs} to {max_num_seqs}: {kv_tokens} KV tokens hold no "
             f"more sequences of {max_model_len}"
         )
+    pages = _vector_pages(shape, machine, wish)
     plan = EnginePlan(
         model=shape.name,
         tokenizer=tokenizer or shape.name,
@@ -216,7 +218,7 @@ def make_plan(
         kv_free_share=1.0,
         tp=wish.tensor_parallel,
         pp=wish.pipeline_parallel,
-        vector_page_bytes=_vector_pages(shape, machine, wish),
+        vector_page_bytes=pages,
     )
     return Planned(
         plan, shape.kv_bytes_per_token, max_num_seqs, shape.weight_bytes, wish.enforce_eager, tuple(notes)
@@ -279,11 +281,31 @@ def _check_memory(shape: ModelShape, machine: Machine, wish: Wish) -> None:
 
 
 def _vector_pages(shape: ModelShape, machine: Machine, wish: Wish) -> int:
+    """The vector page cache's part of what weights, KV blocks and the other processes leave.
+
+    The rest is for search structures and the system's own file cache, from which missed pages are read. A
+    larger KV cache shrinks the page cache and the other way round, so one number divides the machine.
+    """
     if machine.device != "cpu":
         return 0  # vector pages live in RAM, which the accelerator's memory does not tell
-    return max(
-        0, int(machine.memory_bytes * _RAM_SHARE) - shape.weight_bytes - wish.kv_cache_bytes - _STACK_BYTES
-    )
+    left = int(machine.memory_bytes * _RAM_SHARE) - shape.weight_bytes - wish.kv_cache_bytes - _STACK_BYTES
+    return max(0, int(left * _PAGE_SHARE))
+
+
+def memory_shares(planned: Planned, machine: Machine, kv_cache_bytes: int) -> dict[str, int]:
+    """Bytes of the RAM that each part of one machine gets; empty where the engine has memory of its own.
+
+    `rest` is for search structures, tokenizers, parsers and the system's file cache.
+    """
+    if machine.device != "cpu":
+        return {}
+    parts = {
+        "weights": planned.weight_bytes,
+        "kv_blocks": kv_cache_bytes,
+        "other_processes": _STACK_BYTES,
+        "vector_pages": planned.plan.vector_page_bytes,
+    }
+    return {**parts, "rest": max(0, machine.memory_bytes - sum(parts.values()))}
 
 
 def _unit(machine: Machine) -> str:

@@ -92,7 +92,9 @@ def rerank_query(run: JobRun) -> None:
         return
     prepared = Prepared(query, _scope(query), plan)
     from retrieval.tiers import get_reader
+    from retrieval.vector_pages import follow_plan
 
+    follow_plan((plan or {}).get("vector_page_bytes"))
     ranking = rank(
         run.db,
         get_reader(),

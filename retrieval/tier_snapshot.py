@@ -98,6 +98,18 @@ class SegmentedSnapshot:
         """Vectors that a search can return."""
         return self.ref.live_count
 
+    @property
+    def fragmentation(self) -> float:
+        """Share of the stored rows that are dead."""
+        return 1 - self.ref.live_count / self.ref.row_count if self.ref.row_count else 0.0
+
+    @property
+    def padding_share(self) -> float:
+        """Share of the pages' bytes that hold no row."""
+        pages = [s.segment.pages for s in self.segments]
+        stored = sum(p.page_bytes * p.page_count for p in pages)
+        return sum(p.padding_bytes for p in pages) / stored if stored else 0.0
+
     def search(
         self,
         vector: Vector,
@@ -171,7 +183,6 @@ class SegmentedSnapshot:
     def stats(self) -> TierStats:
         """See `TierSnapshot.stats`."""
         pages = [s.segment.pages for s in self.segments]
-        stored = sum(p.page_bytes * p.page_count for p in pages)
         structures = [s.structure for s in self.segments]
         ids = sum(s.segment.ids.nbytes for s in self.segments)
         return TierStats(
@@ -183,7 +194,7 @@ class SegmentedSnapshot:
             mapped_bytes=sum(s.mapped_bytes for s in structures),
             disk_bytes=sum(s.segment.disk_bytes() for s in self.segments),
             page_bytes=max((p.page_bytes for p in pages), default=0),
-            padding_share=sum(p.padding_bytes for p in pages) / stored if stored else 0.0,
+            padding_share=self.padding_share,
             page_hits=sum(p.hits for p in pages),
             page_misses=sum(p.misses for p in pages),
             cached_bytes=sum(p.held_bytes() for p in pages),

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from core.metrics import VECTOR_PAGE_READS
 from core.settings import get_settings
 from retrieval.files import DamagedIndex
 from retrieval.page_cache import PageCaches
@@ -36,6 +37,7 @@ Sums = npt.NDArray[np.uint64]
 PAGE_BYTES = 12 << 10
 _MEMORY_PAGE = 4096
 _SCAN_BYTES = 3 << 20
+_WITHOUT_PLAN = 64 << 20  # cache of a process that no plan reaches
 
 
 def rows_per_page(dimension: int, page_bytes: int = PAGE_BYTES) -> int:
@@ -43,6 +45,9 @@ def rows_per_page(dimension: int, page_bytes: int = PAGE_BYTES) -> int:
     row_bytes = 2 * dimension
     step = _MEMORY_PAGE // math.gcd(_MEMORY_PAGE, row_bytes)
     return step * max(1, round(page_bytes / (step * row_bytes)))
+
+
+_HITS, _MISSES = (VECTOR_PAGE_READS.labels(outcome) for outcome in ("hit", "miss"))
 
 
 class PageFile:
@@ -90,6 +95,8 @@ class PageFile:
         )
         self.misses += missed
         self.hits += len(rows) - missed
+        _MISSES.inc(missed)
+        _HITS.inc(len(rows) - missed)
         return found.view(np.float16)
 
     def block(self, start: int, stop: int) -> Rows:
@@ -182,7 +189,7 @@ def page_caches() -> PageCaches:
     """The process's cache of pages."""
     global _caches
     if _caches is None:
-        _caches = PageCaches(get_settings().retrieval.page_cache_bytes)
+        _caches = PageCaches(get_settings().retrieval.page_cache_bytes or _WITHOUT_PLAN)
     return _caches
 
 
@@ -190,3 +197,16 @@ def resize_page_cache(capacity_bytes: int) -> None:
     """Start anew with another capacity."""
     global _caches
     _caches = PageCaches(capacity_bytes)
+
+
+def follow_plan(granted: int | None) -> None:
+    """Take the capacity that the engine's memory plan grants, unless a setting says how much.
+
+    A plan that grants little because another machine runs the engine does not shrink the cache below the
+    default.
+    """
+    if get_settings().retrieval.page_cache_bytes or not granted:
+        return
+    wanted = max(granted, _WITHOUT_PLAN)
+    if page_caches().capacity_bytes != wanted:
+        resize_page_cache(wanted)

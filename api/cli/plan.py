@@ -26,6 +26,7 @@ def plan_command(
     from core.packs import pack_path
     from core.settings import get_settings
     from generation.engine import plan_for, this_machine
+    from generation.plan import memory_shares
 
     settings = get_settings()
     name = model or settings.packs.generator
@@ -42,6 +43,7 @@ def plan_command(
         "kv_bytes_per_token": planned.kv_bytes_per_token,
         "max_num_seqs": planned.max_num_seqs,
         "weight_bytes": planned.weight_bytes,
+        "memory": memory_shares(planned, machine, wished.kv_cache_bytes),
         "notes": list(planned.notes),
         "machine": asdict(machine),
     }

@@ -15,6 +15,7 @@ from generation.plan import (
     known_languages,
     legal_tensor_parallel,
     make_plan,
+    memory_shares,
     model_shape,
 )
 
@@ -47,6 +48,17 @@ def test_the_default_model_fits_the_default_settings() -> None:
     assert planned.plan.languages == ("en",)
     assert planned.max_num_seqs == 16
     assert planned.notes == ()
+
+
+def test_one_plan_divides_the_memory_between_vector_pages_and_kv_blocks() -> None:
+    small, large = (
+        make_plan(shape(32, 4), CPU, replace(WISH, kv_cache_bytes=kv_bytes)) for kv_bytes in (GIB, 5 * GIB)
+    )
+    assert small.plan.vector_page_bytes - large.plan.vector_page_bytes == GIB
+    shares = memory_shares(small, CPU, GIB)
+    assert sum(shares.values()) == CPU.memory_bytes
+    assert shares["vector_pages"] == small.plan.vector_page_bytes > 0
+    assert memory_shares(small, GPU, GIB) == {}
 
 
 @pytest.mark.parametrize(
