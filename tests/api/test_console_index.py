@@ -24,7 +24,7 @@ from core.models import (
 )
 from tests.api.conftest import OPERATOR_KEY
 from tests.retrieval.rows import add_document
-from tests.support.browser import Watched, chromium, watched
+from tests.support.browser import UNNAMED, Watched, chromium, watched
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -132,6 +132,22 @@ def test_tiers_recall_builds_and_moves_are_shown(browser: Browser, filled: str) 
         expect(panel(page, "recall").locator("circle")).to_have_count(3)
 
 
+def test_a_rebuild_is_begun_from_its_tier_and_shows_among_the_builds(browser: Browser, url: str) -> None:
+    with index_page(browser, url) as seen:
+        page = seen.page
+        page.locator("[data-tier=hot]").get_by_role("button", name="Rebuild: Hot").click()
+        newest = panel(page, "builds").locator(".build").first
+        expect(newest.locator(".badge")).to_have_text("queued")
+        expect(page.locator("[data-tier=hot]").get_by_role("button", name="Rebuild: Hot")).to_be_disabled()
+        newest.get_by_role("button", name="Pause Rebuild: Hot").click()
+        expect(newest.locator(".badge")).to_have_text("paused")
+        newest.get_by_role("button", name="Resume Rebuild: Hot").click()
+        expect(newest.locator(".badge")).to_have_text("queued")
+        newest.get_by_role("button", name="Cancel Rebuild: Hot").click()
+        page.locator("dialog .button.danger").click()
+        expect(newest.locator(".badge")).to_have_text("cancelled")
+
+
 def test_a_running_build_is_cancelled_only_after_a_question(browser: Browser, filled: str) -> None:
     with index_page(browser, filled) as seen:
         page = seen.page
@@ -187,4 +203,5 @@ def test_the_page_fits_the_screen_in_both_languages(
         panel(page, "placement").locator("[data-key=dry-run]").click()
         expect(page.locator("[data-plan]")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        assert page.evaluate(UNNAMED) == []
         shot(page, f"index-{language}-{width}")

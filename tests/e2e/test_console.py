@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.stack import KEY, Stack, until
-from tests.support.browser import Watched, chromium, watched
+from tests.support.browser import UNNAMED, Watched, chromium, watched
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -28,10 +28,6 @@ HOSTILE = (
     "<svg onload=window.pwned=1></svg> [link](javascript:window.pwned=1)\n\n"
     "The spring tide at Skerry point reaches 5.4 metres. <b onmouseover=window.pwned=1>Bold</b> claim.\n"
 )  # fmt: skip
-UNNAMED = """() => [...document.querySelectorAll("button, a, input, select, textarea")]
-  .filter((e) => !e.getAttribute("aria-label") && !(e.labels ? e.labels.length : 0))
-  .filter((e) => e.matches("input, select, textarea") || !e.textContent.trim())
-  .map((e) => e.outerHTML)"""
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,11 @@ ARGS = [
 LOCALES = {"en": "en-US", "zh": "zh-CN"}
 # Hostile documents and names try to set this; the listener below hears of scripts that CSP stopped.
 PWNED = "window.pwned"
+# Controls that a screen reader has no name for.
+UNNAMED = """() => [...document.querySelectorAll("button, a, input, select, textarea")]
+  .filter((e) => !e.getAttribute("aria-label") && !(e.labels ? e.labels.length : 0))
+  .filter((e) => e.matches("input, select, textarea") || !e.textContent.trim())
+  .map((e) => e.outerHTML)"""
 _WATCH = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (e) => {
