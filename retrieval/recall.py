@@ -29,7 +29,7 @@ from retrieval.rerank import Scored, TokenCache, final_order, score_head
 from retrieval.routes import Recalled, get_route_pool, without_parts
 from retrieval.searches import LazyQuestion, Searches, Snapshot, SnapshotSource
 from retrieval.token_codec import pack_tokens
-from retrieval.weights import tokens_weight, weights_for
+from retrieval.weights import head_size, tokens_weight, weights_for
 
 _TOKEN_CACHE_BYTES = 64 << 20  # about 6,000 passages; what is not here is read from the database
 _SNAPSHOT_TRIES = 4  # the last one is taken as it is: the index changes faster than a query is answered
@@ -108,9 +108,11 @@ def rank(
     merged = recall_and_fuse(db, index, scope, question, filters, max(s.route_k, 4 * wanted), s, watch)
     snapshot, recalled, known, entities = merged.snapshot, merged.recalled, merged.known, merged.entities
     fused = merged.fused
+    langs = [known[f.passage_id].passage.lang for f in fused]
+    size = head_size(question_language(text), langs, s.rerank_k)
     head = [
-        (f.passage_id, encoded_text(known[f.passage_id].passage), known[f.passage_id].passage.lang)
-        for f in fused[: s.rerank_k]
+        (f.passage_id, encoded_text(known[f.passage_id].passage), lang)
+        for f, lang in zip(fused[:size], langs[:size], strict=True)
     ]
     model = snapshot.model or get_settings().packs.encoder  # an empty index has none yet
     asked = question.get(model)
