@@ -22,8 +22,9 @@ from retrieval.filters import Filters
 from retrieval.lexical_store import open_lexical
 from retrieval.manifest import LEXICAL, IndexFolder, Manifest
 from retrieval.query_repository import live_languages
+from retrieval.recall_monitor import recall_at
 from retrieval.tier_snapshot import load_tier
-from retrieval.vector_tier import TierRef, TierSnapshot, Vector
+from retrieval.vector_tier import Found, TierRef, TierSnapshot, Vector
 
 QUESTIONS = 100  # the newest ones; a thousand searches of a million vectors would hold a build for minutes
 _SAMPLED = 64  # stored vectors that stand in where there are fewer questions than that
@@ -92,7 +93,7 @@ class Gate:
             return ref
         settings = get_settings()
         used = [*asked, *_sampled(snapshot, _SAMPLED - len(asked))]
-        exact = [{i for i, _ in snapshot.search_exact(vector, _K, scope)} for vector, scope in used]
+        exact = _exact(snapshot, used)
         effort = ref.effort
         while True:
             recall = _recall(snapshot, used, exact, effort)
@@ -182,12 +183,22 @@ def _sampled(snapshot: TierSnapshot, count: int) -> list[Asked]:
     ]
 
 
-def _recall(
-    snapshot: TierSnapshot, asked: Sequence[Asked], exact: Sequence[set[int]], effort: float
-) -> float:
+def _exact(snapshot: TierSnapshot, asked: Sequence[Asked]) -> list[Found]:
+    """The exact hits of each question; those of one scope share a pass over the originals."""
+    by_scope: dict[Scope, list[int]] = {}
+    for at, (_, scope) in enumerate(asked):
+        by_scope.setdefault(scope, []).append(at)
+    found: dict[int, Found] = {}
+    for scope, places in by_scope.items():
+        vectors = np.stack([asked[at][0] for at in places])
+        found.update(zip(places, snapshot.search_exact_many(vectors, _K, scope), strict=True))
+    return [found[at] for at in range(len(asked))]
+
+
+def _recall(snapshot: TierSnapshot, asked: Sequence[Asked], exact: Sequence[Found], effort: float) -> float:
     shares = [
-        len({i for i, _ in snapshot.search(vector, _K, scope, effort=effort)} & expected) / len(expected)
+        recall_at(snapshot.search(vector, _K, scope, effort=effort), expected)
         for (vector, scope), expected in zip(asked, exact, strict=True)
-        if expected
     ]
-    return sum(shares) / len(shares) if shares else 1.0
+    counted = [share for share in shares if share is not None]
+    return sum(counted) / len(counted) if counted else 1.0

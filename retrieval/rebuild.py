@@ -24,48 +24,26 @@ from core.db import Database
 from core.types import Tier
 from retrieval import build_control, build_repository, tier_repository
 from retrieval import index_repository as repository
-from retrieval.build_files import BuildFolder, BuildState, remove_abandoned
+from retrieval.build_files import BuildFolder, BuildState
 from retrieval.build_gate import BuildRejected, Gate
 from retrieval.build_gate import Encode as EncodeQuestions
 from retrieval.build_parts import PartBuilder, layout
+from retrieval.build_start import BuildPlan as BuildPlan
+from retrieval.build_start import begin, resumed, unreadable
 from retrieval.builds import COMPACT, ROLLBACK
 from retrieval.embed import Encode, embed_missing
 from retrieval.files import DamagedIndex
 from retrieval.index_files import apply_entries
 from retrieval.index_repository import LogEntry
-from retrieval.lease import writer_lease
 from retrieval.lexical_store import verify_lexical
 from retrieval.manifest import LEXICAL, PARTS, IndexFolder, Manifest
 from retrieval.tier_writer import verify_tier
-from retrieval.writer import IndexWriter, VectorSpace, index_writer
+from retrieval.writer import IndexWriter, index_writer
 
 log = logging.getLogger(__name__)
 
-_SHORT_TAIL = (
-    64  # passages of the log that may be left for the step under the lease: 2 s if all need a vector
-)
+_SHORT_TAIL = 64  # passages of the log left for the step under the lease: 2 s if all are encoded
 _ROUNDS = 50  # replays before the swap is made whatever is left: the log grows faster than it is replayed
-
-
-@dataclass(frozen=True, slots=True)
-class BuildPlan:
-    """What is to be built.
-
-    Attributes:
-        build_id: names the folder under `building/`.
-        parts: tiers and `lexical`, in the order of `PARTS`.
-        mode: `full`, `compact` or `rollback`.
-        space: the encoder whose vectors are served afterwards.
-        generation: where a rollback goes.
-        accept_moved: publish although answers move.
-    """
-
-    build_id: str
-    parts: tuple[str, ...]
-    mode: str
-    space: VectorSpace
-    generation: int = 0
-    accept_moved: bool = False
 
 
 @dataclass(slots=True)
@@ -104,7 +82,7 @@ class Builder:
             DamagedIndex: what a compaction or a rollback reads is damaged.
         """
         begun = time.perf_counter()
-        state = self._resumed() or self._begin()
+        state = resumed(self.files, self.plan) or begin(self.db, self.folder, self.files, self.plan)
         self.stats = state.stats
         self._fill(state)
         if not state.stats.get("verified"):
@@ -145,66 +123,6 @@ class Builder:
         self._add_seconds("swap_s", begun)
         return published
 
-    # -- start -------------------------------------------------------------------------------------
-
-    def _resumed(self) -> BuildState | None:
-        """What an earlier attempt left, if it is whole."""
-        state = self.files.load()
-        if state is None or VectorSpace(state.model, state.dimension) != self.plan.space:
-            return None
-        return state if self._whole(state) else None
-
-    def _whole(self, state: BuildState) -> bool:
-        try:
-            for part, ref in state.tiers.items():
-                verify_tier(self.files.index.tier(part), ref)
-            if state.lexical:
-                verify_lexical(self.files.index.lexical, state.lexical, thorough=True)
-        except DamagedIndex as error:
-            log.warning("build_begun_anew", extra={"build_id": self.plan.build_id, "detail": error.detail})
-            return False
-        return True
-
-    def _begin(self) -> BuildState:
-        files, plan = self.files, self.plan
-        with writer_lease(self.db):
-            # Under the lease no version is between its log entry and its going live: an index task holds it
-            # from the one to the other, and one that was killed between them appends again. What the scan
-            # misses is therefore in the log above this number.
-            with self.db.read() as session:
-                remove_abandoned(self.folder, {*build_control.open_builds(session), plan.build_id})
-                newest = repository.last_seq(session)
-                served = tier_repository.tier_state(session, Tier.HOT.value)
-            files.start()
-            state = BuildState(newest, plan.space.model, plan.space.dimension, newest)
-            if plan.mode in (COMPACT, ROLLBACK):
-                self._borrow(state, served.generation if plan.mode == COMPACT else plan.generation)
-        files.save(state)
-        return state
-
-    def _borrow(self, state: BuildState, generation: int) -> None:
-        """Link what a compaction reads, or all that a rollback serves; the writer stands still meanwhile."""
-        files = self.files
-        try:
-            manifest = self.folder.read_manifest(generation)
-            for part in self._tiers():
-                into = files.source if self.plan.mode == COMPACT else files.index
-                files.borrow_tier(part, manifest.tier(part), into=into)
-                made = state.sources if self.plan.mode == COMPACT else state.tiers
-                made[part] = manifest.tier(part)
-            if LEXICAL in self.plan.parts and self.plan.mode == ROLLBACK:
-                state.lexical = manifest.lexical
-                files.borrow_lexical(manifest.lexical)
-        except DamagedIndex as error:
-            raise self._unreadable(error) from error
-        state.seq = state.applied_seq = manifest.applied_seq
-        state.stats["source"] = generation
-
-    def _unreadable(self, error: DamagedIndex) -> BuildRejected:
-        return BuildRejected(
-            f"{error.detail} Rebuild in full, from the database.", build_id=self.plan.build_id
-        )
-
     # -- fill --------------------------------------------------------------------------------------
 
     def _fill(self, state: BuildState) -> None:
@@ -225,7 +143,7 @@ class Builder:
                 try:
                     maker.compact_tier(part, state.sources[part])
                 except DamagedIndex as error:
-                    raise self._unreadable(error) from error
+                    raise unreadable(self.plan, error) from error
             else:
                 maker.scan_tier(part)
 
@@ -238,7 +156,7 @@ class Builder:
     def _verified(self, state: BuildState) -> Manifest:
         built = state.manifest()
         try:
-            rows = sum(verify_tier(self.files.index.tier(p), built.tier(p)) for p in self._tiers())
+            rows = sum(verify_tier(self.files.index.tier(p), built.tier(p)) for p in self.plan.tiers)
             if built.lexical:
                 verify_lexical(self.files.index.lexical, built.lexical, thorough=True)
         except DamagedIndex as error:
@@ -270,7 +188,7 @@ class Builder:
 
     def _check_counts(self, built: Manifest) -> None:
         with self.db.read() as session:
-            for part in self._tiers():
+            for part in self.plan.tiers:
                 live = build_repository.count_live_vectors(session, built.model, part)
                 if built.tier(part).live_count < live:
                     raise BuildRejected(
@@ -306,9 +224,6 @@ class Builder:
         """What arrived during a change of the encoder has vectors of the old one only."""
         ids = sorted({i for entry in entries if entry.op != "delete" for i in entry.passage_ids})
         embed_missing(self.db, ids, state.model, self.encode)
-
-    def _tiers(self) -> list[str]:
-        return [part for part in self.plan.parts if part != LEXICAL]
 
     def _add_seconds(self, name: str, begun: float) -> None:
         self.stats[name] = round(self.stats.get(name, 0.0) + time.perf_counter() - begun, 3)
