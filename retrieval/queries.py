@@ -26,7 +26,7 @@ QueryTask = Literal["answer", "summarize", "search"]
 Priority = Literal["interactive", "batch"]
 TASKS: tuple[QueryTask, ...] = ("answer", "summarize", "search")
 PRIORITIES: tuple[Priority, ...] = ("interactive", "batch")
-MAX_TOP_K = 100
+MAX_TOP_K = 1000
 DEFAULT_TOP_K = 10
 
 
@@ -136,7 +136,7 @@ def submit_query(
         task: `answer`, `summarize` or `search` (hits only, the engine is not asked).
         priority: `interactive` or `batch`.
         filters: see `retrieval/filters.py`.
-        options: `top_k` (1..100), `offset` (≥ 0) and `explain` for a search; others are kept as given.
+        options: `top_k` (1..1000), `offset` (≥ 0) and `explain` for a search; others are kept as given.
         policy: the effective citation policy, stored with the query.
         policy_version: version of the collection's policy that `policy` came from.
         history: earlier turns, `{role, content}`, oldest first.

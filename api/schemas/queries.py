@@ -27,7 +27,7 @@ class SearchBody(Body):
 
     question: Question
     collection: CollectionList = Field(description="id or name, or a list of them")
-    top_k: int = Field(10, ge=1, le=100)
+    top_k: int = Field(10, ge=1, le=1000)
     offset: int = Field(0, ge=0, le=10_000)
     filters: JsonObject | None = None
     explain: bool = Field(False, description="report what was recalled and left out, and why")

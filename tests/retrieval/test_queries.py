@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import InvalidInput, TooLarge
 from core.settings import get_settings
-from retrieval.filters import Filters, parse_filters
+from retrieval.filters import Field, Filters, parse_filters
 from retrieval.queries import clean_question, page_of
 
 
@@ -37,7 +37,7 @@ def test_a_question_above_the_cap_is_too_large() -> None:
 
 def test_filters_read_every_key() -> None:
     parsed = parse_filters({"documents": ["doc_1"], "metadata": {"year": 2024}, "lang": ["zh"]})
-    assert parsed == Filters(documents=("doc_1",), metadata=(("year", 2024),), lang=("zh",))
+    assert parsed == Filters(documents=("doc_1",), metadata=(Field("year", (2024,)),), lang=("zh",))
     assert parse_filters({}).empty
     assert not parse_filters({"tags": []}).empty
 
@@ -59,7 +59,7 @@ def test_malformed_filters_are_refused(bad: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"top_k": 0}, {"top_k": 101}, {"top_k": True}, {"offset": -1}, {"top_k": "5"}]
+    "bad", [{"top_k": 0}, {"top_k": 1001}, {"top_k": True}, {"offset": -1}, {"top_k": "5"}]
 )
 def test_pages_out_of_bounds_are_refused(bad: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):

@@ -185,6 +185,22 @@ def test_page_two_goes_on_where_page_one_ended(stack: ScratchStack) -> None:
     assert page(40, 2) == []
 
 
+def test_more_than_there_is_gives_what_there_is(stack: ScratchStack) -> None:
+    with stack.db.write() as session:
+        collection = create_collection(session, stack.scope, name="one").id
+
+    def found(top_k: int) -> list[str]:
+        query_id = ask(stack, "lighthouse", collection=collection, task="search", options={"top_k": top_k})
+        with stack.db.read() as session:
+            result = get_search_result(session, stack.scope, query_id)
+        assert result.status == "answered"
+        return [hit.passage.text for hit in result.hits]
+
+    assert found(1) == found(1000) == []
+    add_texts(stack, stack.scope, collection, [("a.txt", "The lighthouse is white.")])
+    assert found(1) == found(50) == found(1000) == ["The lighthouse is white."]
+
+
 def test_explain_tells_what_was_left_out_and_why(stack: ScratchStack, plants: str) -> None:
     told = ask(stack, "消防通道", collection=plants, task="search", options={"explain": True})
     payload = events(told)[0][1]
