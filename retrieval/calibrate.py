@@ -29,7 +29,9 @@ _SHARES = (0.25, 0.05, 0.01)  # of the rows that a selection leaves, beside all
 _TOWARDS = (0.3, 0.5)  # shares of another vector in questions that lie between clusters
 _CUTOFFS = (10, 50)
 _MOST_CANDIDATES = 32  # per wanted row
-_MARGIN = 0.4  # of what the floor leaves: questions of people are not these questions
+# Of what the floor leaves: questions of people are not these questions. Probing one list more costs less than
+# rescoring the candidates that make up for it, so probing gets the larger part.
+_PROBED, _RESCORED = 0.7, 0.3
 SCANNED_ROWS = 2048  # a selection of so few rows is scanned in the originals: see docs/adr/0022
 
 
@@ -142,7 +144,7 @@ def calibrate(
         rescored: whether its rows are candidates to be rescored.
         scanned_rows: stored with what was found.
     """
-    goal = floor + _MARGIN * (1 - floor)
+    goal = floor + (_PROBED if rescored else _RESCORED) * (1 - floor)
 
     def measured(share: float, k: int, probes: int, candidates: int) -> float:
         found = [
@@ -159,7 +161,7 @@ def calibrate(
     whole = int(probes[0][1])
     cutoffs: list[tuple[int, int]] = []
     if rescored:
-        goal -= _MARGIN / 2 * (1 - floor)  # part of the margin is spent on probing, part on rescoring
+        goal = floor + _RESCORED * (1 - floor)
         for k in _CUTOFFS:
             least = _least(lambda n, k=k: measured(1.0, k, whole, n) >= goal, _MOST_CANDIDATES * k, first=k)
             cutoffs.append((k, least))

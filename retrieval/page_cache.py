@@ -37,8 +37,8 @@ class PagedFile(Protocol):
         """Which of the pages are known to match their checksum, so that a part may be read alone."""
         ...
 
-    def read_parts(self, offsets: Ids, into: Bytes) -> None:
-        """Fill each row of `into` from a byte offset of the file. Raises `DamagedIndex`."""
+    def read_parts(self, offsets: Ids, length: int) -> Bytes:
+        """The `length` bytes at each byte offset of the file, [m, length]. Raises `DamagedIndex`."""
         ...
 
 
@@ -97,9 +97,7 @@ class PageCache:
                 out[held] = lines[table[pages[held]] * per_page + at[held] // length]
             if alone.any():
                 single = part[alone]
-                read = np.empty((len(single), length), np.uint8)
-                file.read_parts(pages[single] * self.page_bytes + at[single], read)
-                out[single] = read
+                out[single] = file.read_parts(pages[single] * self.page_bytes + at[single], length)
                 missed += len(single)
         return out, missed
 
