@@ -7,6 +7,7 @@ instructions, else in float32.
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import time
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.errors import ConfigError, TransientError
+from core.memory import return_freed_memory
 from core.metrics import ENCODE_REJECTED, ENCODE_TEXTS, ENCODE_TRUNCATED
 from core.packs import pack_path
 from core.settings import get_settings
@@ -302,6 +304,16 @@ def get_encoder(pack_id: str = "") -> Encoder:
             found = _loaded.get(pack_id) or _loaded.setdefault(pack_id, _Loaded(_load(pack_id), now))
     found.used_at = now
     return found.encoder
+
+
+def release_encoders() -> None:
+    """Let every encoder of this process go; the next `get_encoder` loads it again."""
+    with _load_lock:
+        loaded = bool(_loaded)
+        _loaded.clear()
+    if loaded:
+        gc.collect()
+        return_freed_memory()
 
 
 def _load(pack_id: str) -> Encoder:

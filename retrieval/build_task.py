@@ -20,7 +20,7 @@ from core.models import BuildRow
 from core.retry import classify
 from core.settings import get_settings
 from core.types import BuildStatus, JobStatus
-from core.worker import Task, get_app
+from core.worker import Task, get_app, worker_name
 from retrieval import build_control
 from retrieval.build_control import CANCEL, PAUSE
 from retrieval.builds import ROLLBACK
@@ -51,6 +51,15 @@ class BuildStopped(GeoError):
 def rebuild(job_id: str) -> None:
     """Build the next generation of a part of the index, or go back to an earlier one."""
     run_job(job_id, run_build)
+    if worker_name() == "maintenance":
+        _let_encoders_go()
+
+
+def _let_encoders_go() -> None:
+    """The maintenance worker encodes for a build alone; an encoder is 0.4 GB."""
+    from ingest.encode import release_encoders
+
+    release_encoders()
 
 
 def run_build(run: JobRun) -> None:

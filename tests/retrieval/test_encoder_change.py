@@ -215,6 +215,9 @@ def test_one_encoder_is_let_go_when_another_has_been_in_use_for_a_while(
     monkeypatch.setattr(ingest.encode, "_IDLE_S", 0.0)
     ingest.encode.get_encoder(SECOND)
     assert set(ingest.encode._loaded) == {SECOND}
+    ingest.encode.release_encoders()
+    assert not ingest.encode._loaded
+    assert ingest.encode.get_encoder(FIRST).dimension == 32
 
 
 def test_a_pack_that_gives_another_width_than_the_index_is_named(db: Database) -> None:
