@@ -150,7 +150,6 @@ def test_a_claim_under_the_wrong_passage_is_tied_to_the_right_one() -> None:
 
 
 def test_grammars_compile_within_their_bound(shared_data: Path) -> None:
-    import statistics
     import time
 
     import xgrammar
@@ -171,8 +170,8 @@ def test_grammars_compile_within_their_bound(shared_data: Path) -> None:
         took: list[float] = []
         for first in range(0, 32, size):
             found = [evidence(n, t) for n, t in enumerate(texts[first : first + size], 1)]
-            begun = time.perf_counter()
+            begun = time.process_time()
             compiler.compile_grammar(quote_grammar(found, max_sentences=4))
-            took.append(time.perf_counter() - begun)
-        # 62 to 76 ms on two free cores; the test runs beside others.
-        assert statistics.median(took) < 0.4
+            took.append(time.process_time() - begun)
+        # Of all threads together; on two free cores it takes 62 to 76 ms for 8 passages.
+        assert min(took) < 0.3
