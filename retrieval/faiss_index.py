@@ -7,6 +7,7 @@ structure is never changed after it was built, so any number of threads may sear
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ NOTHING: Hits = (np.empty(0, np.float32), np.empty(0, np.int64))
 _IP = faiss.METRIC_INNER_PRODUCT
 _FP16 = faiss.ScalarQuantizer.QT_fp16
 _COPIED_ROWS = 1024  # copying so many rows and scanning them costs less than testing 65,536 against a filter
+_GPU_SPARE = 8  # rows whose order fp16 sums may have mixed up
 _GRAPH_LINKS = 16
 _GRAPH_BUILD_EFFORT = 64
 
@@ -57,15 +59,38 @@ class ExactRows:
         self._index = _exact(dimension, count)
         self.rows: Rows = _memory(self._index)
         """[count, dimension], to be filled once."""
+        self._copy: tuple[Any, Any, threading.Lock] | None = None
 
     @property
     def nbytes(self) -> int:
         """Memory taken."""
         return self.rows.nbytes
 
+    def use_accelerator(self) -> None:
+        """Where FAISS was built for GPUs and there is one: let it scan a copy of the filled rows.
+
+        Only searches without a filter go there, as its flat index takes none; what it names is rescored from
+        the rows here, so scores do not depend on where a search ran.
+        """
+        if not len(self.rows) or not hasattr(faiss, "GpuIndexFlatIP") or not faiss.get_num_gpus():
+            return
+        config = faiss.GpuIndexFlatConfig()
+        config.useFloat16 = True
+        resources = faiss.StandardGpuResources()
+        copy = faiss.GpuIndexFlatIP(resources, self.rows.shape[1], config)
+        for start in range(0, len(self.rows), 65_536):
+            copy.add(self.rows[start : start + 65_536].astype(np.float32))
+        self._copy = (copy, resources, threading.Lock())  # one stream: callers take turns
+
     def search(self, query: Vector, k: int, selection: Selection) -> Hits:
         """The k best selected rows, exactly."""
-        return _search_exact(self._index, self.rows, query, k, selection)
+        if self._copy is None or not selection.everything:
+            return _search_exact(self._index, self.rows, query, k, selection)
+        copy, _, lock = self._copy
+        with lock:
+            _, near = _searched(copy, query, min(k + _GPU_SPARE, len(self.rows)))
+        scores, at = scan(self.rows[near], query, k)
+        return scores, near[at]
 
 
 class Graph:

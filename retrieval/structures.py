@@ -133,6 +133,8 @@ def load_structure(segment: Segment) -> Structure:
         rows = ExactRows(segment.ref.count, segment.dimension)
         for start, block in segment.pages.blocks():
             rows.rows[start : start + len(block)] = block
+        if segment.ref.count >= GRAPH_FROM // 4:
+            rows.use_accelerator()
         return Structure(kind, calibration, rows)
     path = segment.checked_structure()
     if kind == "graph":
