@@ -6,6 +6,7 @@ negations: "330 metres" beside "320 metres" is a contradiction that the reader m
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 
 import regex
@@ -49,3 +50,36 @@ def near_duplicates(a: Fingerprint, b: Fingerprint, *, same: float = SAME) -> bo
         return False
     shared = len(a.shingles & b.shingles)
     return shared >= same * (small + large - shared)
+
+
+class Seen:
+    """Fingerprints looked at so far, to find near-duplicates among without comparing with each.
+
+    Sets whose Jaccard index is at least `SAME` share one of their first (1 − `SAME`) · size + 1 members in
+    any order common to both (here that of hashes), so only those that do are compared.
+
+    Source: Bayardo, Ma, Srikant, WWW 2007, doi:10.1145/1242572.1242591.
+    """
+
+    def __init__(self) -> None:
+        self._marks: list[Fingerprint] = []
+        self._by_member: dict[tuple[tuple[str, ...], str], list[int]] = {}
+
+    def add(self, mark: Fingerprint) -> int:
+        """Remember a fingerprint; returns its number, from 0."""
+        number = len(self._marks)
+        self._marks.append(mark)
+        for member in _prefix(mark):
+            self._by_member.setdefault((mark.decisive, member), []).append(number)
+        return number
+
+    def twins(self, mark: Fingerprint) -> list[int]:
+        """Numbers of the near-duplicates, ascending."""
+        near = {n for member in _prefix(mark) for n in self._by_member.get((mark.decisive, member), ())}
+        return sorted(n for n in near if near_duplicates(mark, self._marks[n]))
+
+
+def _prefix(mark: Fingerprint) -> list[str]:
+    # Shorter ones among near-duplicates need no more members than the longer one, so its own size will do.
+    wanted = int((1 - SAME) * len(mark.shingles) + 1e-9) + 1
+    return heapq.nsmallest(wanted, mark.shingles, key=hash)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from retrieval.dedupe import Fingerprint, fingerprint, near_duplicates
+from retrieval.dedupe import Seen, fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +55,36 @@ def diversify(ranked: Sequence[Candidate], *, per_document_cap: int, limit: int)
     Returns:
         At most `limit` keys in ranking order. Passages beyond the limit are neither kept nor dropped.
     """
-    kept: list[tuple[int, Fingerprint]] = []
-    held: list[tuple[int, Fingerprint]] = []
+    kept: list[int] = []
+    held: list[int] = []
+    seen, numbers = Seen(), list[int]()
+    waiting: set[int] = set()
     per_document: Counter[str] = Counter()
     collapsed: Counter[int] = Counter()
     dropped: list[Dropped] = []
     position = {candidate.key: i for i, candidate in enumerate(ranked)}
     for candidate in ranked:
         mark = fingerprint(candidate.text)
-        twin = next((key for key, other in (*kept, *held) if near_duplicates(mark, other)), None)
-        if twin is not None:
+        twins = [numbers[n] for n in seen.twins(mark)]
+        if twins:
+            twin = next((key for key in twins if key not in waiting), twins[0])
             collapsed[twin] += 1
             dropped.append(Dropped(candidate.key, "duplicate", twin))
         elif len(kept) >= limit:
             continue  # full; duplicates further down are still counted
         elif per_document[candidate.document_id] >= per_document_cap:
-            held.append((candidate.key, mark))
+            held.append(candidate.key)
+            waiting.add(candidate.key)
+            seen.add(mark)
+            numbers.append(candidate.key)
         else:
             per_document[candidate.document_id] += 1
-            kept.append((candidate.key, mark))
+            kept.append(candidate.key)
+            seen.add(mark)
+            numbers.append(candidate.key)
     refill, over = held[: limit - len(kept)], held[limit - len(kept) :]
-    dropped.extend(Dropped(key, "document_cap") for key, _ in over)
-    keys = sorted((key for key, _ in (*kept, *refill)), key=position.__getitem__)
+    dropped.extend(Dropped(key, "document_cap") for key in over)
+    keys = sorted((*kept, *refill), key=position.__getitem__)
     return Selection(tuple(keys), {k: collapsed[k] for k in keys if collapsed[k]}, tuple(dropped))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.dedupe import fingerprint, near_duplicates
+from retrieval.dedupe import Seen, fingerprint, near_duplicates
 from retrieval.pack import Candidate, diversify, fit
 
 RULE = "消防通道必须保持畅通，任何人不得堆放杂物，违者按规定处理。"
@@ -91,3 +91,20 @@ def test_what_does_not_fit_gives_way_to_smaller_passages() -> None:
     assert kept == (1, 3)
     assert [(d.key, d.why) for d in dropped] == [(2, "budget")]
     assert fit(candidates("aaaa"), budget=3, count_tokens=len)[0] == ()
+
+
+@given(
+    st.lists(
+        st.tuples(st.text("abcdefgh", min_size=20, max_size=60), st.integers(0, 3), st.sampled_from("xy1")),
+        max_size=12,
+    )
+)
+def test_twins_are_those_that_comparing_with_each_finds(made: list[tuple[str, int, str]]) -> None:
+    """Texts with copies that differ in a letter or two, some in a number."""
+    texts = [text[: len(text) - cut] + letter for text, cut, letter in made] + [text for text, _, _ in made]
+    seen, before = Seen(), []
+    for text in texts:
+        mark = fingerprint(text)
+        assert seen.twins(mark) == [n for n, other in enumerate(before) if near_duplicates(mark, other)]
+        assert seen.add(mark) == len(before)
+        before.append(mark)
