@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from core.measured import machine, versions
 from core.settings import get_settings
 from core.types import Route
+from retrieval.language import across, question_language
 from retrieval.measure_slices import Asked, against_best_route, auroc, by_kind
 from retrieval.scratch import CorpusDocument, ScratchStack, scratch_stack
 
@@ -76,13 +77,16 @@ _MARKS = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&$^=:\"'])")
 
 
 def read_corpus(path: Path) -> list[CorpusDocument]:
-    """Documents of `_id, title, text` lines; one with a title is a page with that title as its heading."""
+    """Documents of `_id, title, text` lines; one with a title is a page with that title as its heading.
+
+    A title in another language than its text is a label of the set, no heading: it names the document only.
+    """
     return [_document(str(d["_id"]), str(d.get("title", "")), str(d["text"])) for d in read_jsonl(path)]
 
 
 def _document(identity: str, title: str, text: str) -> CorpusDocument:
     heading = " ".join(title.replace("_", " ").split())
-    if not heading or not text.strip():
+    if not heading or not text.strip() or across(question_language(heading), question_language(text)):
         return CorpusDocument(identity, title, text)
     lines = (_escaped(line.strip()) for line in text.split("\n"))
     page = f"# {_escaped(heading)}\n\n" + "\n".join(lines) + "\n"

@@ -70,3 +70,10 @@ def test_a_titled_document_is_a_page_under_its_heading_and_none_of_its_character
     assert built.title == "Super Bowl 50"
     assert "".join(built.text.split()) == "".join(("Super Bowl 50" + text).split())
     assert {block.heading_path for block in built.blocks[1:]} == {("Super Bowl 50",)}
+
+
+def test_a_title_in_another_language_than_its_text_names_the_document_only(tmp_path: Path) -> None:
+    line = {"_id": "d", "title": "Super_Bowl_50", "text": "第五十届超级碗在圣克拉拉举行。"}
+    (tmp_path / "corpus.jsonl").write_text(json.dumps(line))
+    (document,) = read_corpus(tmp_path / "corpus.jsonl")
+    assert (document.title, document.text, document.suffix) == (line["title"], line["text"], ".txt")
