@@ -127,7 +127,8 @@ def verify_lexical(root: Path, name: str, *, thorough: bool = False) -> Path:
             if _fingerprint(folder / file, anew=thorough) != expected:
                 raise DamagedLexical(f"File {file} of the lexical index {name} does not match its checksum.")
     except FileNotFoundError as error:
-        raise DamagedLexical(f"The lexical index {name} lacks {Path(str(error.filename)).name}.") from error
+        missing = Path(str(error.filename)).name
+        raise DamagedLexical(f"{missing} of the lexical index {name} is missing.") from error
     return folder
 
 
