@@ -9,14 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import regex
-
-_HAN = regex.compile(r"\p{Han}")
-# Whether text and description are Chinese → the cosine of the two between that of the right one of a name and
-# that of the wrong one: .020 to .025 above the mean of unrelated ones on the ambiguous set.
-_BASE_COSINE = {(True, True): 0.890, (False, False): 0.801, (True, False): 0.785, (False, True): 0.751}
 LEAD_MOST = 4.0
 _COSINE_MOST = 4.0
+_EVEN = 2.0  # hundredths between the right one of a name and the wrong one, on the ambiguous set
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +22,8 @@ class Evidence:
         own: log-odds by spelling, type and the rest of the document.
         lead: log-odds over the next reading, at most `LEAD_MOST`; that much where there is no other.
         overlap: share of the description's terms that the text holds, in [0, 1].
-        cosine: of text and description above what unrelated ones have, in hundredths; None: not asked.
+        cosine: nearness of text and description (`ingest/similarity.py`), as `hundredths` gives it; None: not
+            asked.
         rivals: other readings spelled as well as the best one.
         differs: the recogniser's type is not the catalogue's.
     """
@@ -40,10 +36,9 @@ class Evidence:
     differs: bool = False
 
 
-def above_base(cosine: float, text: str, description: str) -> float:
-    """A cosine against that of unrelated texts of the same languages, in hundredths."""
-    base = _BASE_COSINE[_HAN.search(text) is not None, _HAN.search(description) is not None]
-    return max(-_COSINE_MOST, min(_COSINE_MOST, 100 * (cosine - base)))
+def hundredths(nearness: float) -> float:
+    """What the encoder says, in hundredths and bounded."""
+    return max(-_COSINE_MOST, min(_COSINE_MOST, 100 * nearness - _EVEN))
 
 
 def terms(evidence: Evidence) -> tuple[float, ...]:
@@ -61,7 +56,7 @@ def terms(evidence: Evidence) -> tuple[float, ...]:
 
 
 # In the order of `terms`: a bias, spelling, lead, terms held, cosine, whether it was asked, rivals otherwise.
-WEIGHTS = (-2.003, 0.592, 1.036, 3.627, 1.222, -0.282, -0.264)
+WEIGHTS = (-2.059, 0.609, 1.051, 3.421, 1.729, -0.595, -0.253)
 
 
 # Set by hand: the judged mentions come without a recogniser's types.

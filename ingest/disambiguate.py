@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import regex
 
 from core.types import LinkedMention
-from ingest.calibration import LEAD_MOST, Evidence, above_base, probability
+from ingest.calibration import LEAD_MOST, Evidence, hundredths, probability
 from ingest.candidates import Spelling
 from ingest.catalogue import Candidate, Catalogue, CatalogueEntity, alias_key
 from ingest.fold import search_fold
@@ -234,7 +234,7 @@ def _best(mention: Mention, options: Sequence[Candidate], context: str, document
     detail = f"{_reason(chosen, mention)};context={fits[first]:.2f}"
     cosine = None
     if first in cosines and chosen.entity.description:
-        cosine = above_base(cosines[first], near, chosen.entity.description)
+        cosine = hundredths(cosines[first])
         detail += f";similarity={cosines[first]:.3f}"
     rivals = sum(c.strength >= chosen.strength for c in options) - 1
     evidence = Evidence(

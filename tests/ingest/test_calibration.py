@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.calibration import LEAD_MOST, Evidence, above_base, probability
+from ingest.calibration import LEAD_MOST, Evidence, hundredths, probability
 
 LIKELY = Evidence(own=2.7, lead=1.5, overlap=0.2, cosine=1.5)
 
@@ -33,19 +33,10 @@ def test_a_text_no_nearer_than_that_of_a_stranger_is_no_link() -> None:
     assert probability(replace(LIKELY, cosine=-1.5, overlap=0.0)) < 0.5 < probability(LIKELY)
 
 
-@pytest.mark.parametrize(
-    ("text", "description", "cosine", "expected"),
-    [
-        ("李伟负责采购", "海石科技采购经理", 0.890, 0),
-        ("Kim bakes rye", "a baker", 0.801, 0),
-        ("Kim bakes rye", "a baker", 0.821, 2),
-        ("Kim bakes rye", "面包师", 0.99, 4),
-    ],
-)
-def test_cosines_are_told_against_those_of_strangers_in_the_same_languages(
-    text: str, description: str, cosine: float, expected: float
-) -> None:
-    assert above_base(cosine, text, description) == pytest.approx(expected)
+def test_nearness_is_told_in_bounded_hundredths() -> None:
+    assert hundredths(0.02) == pytest.approx(0)
+    assert hundredths(0.035) == pytest.approx(1.5)
+    assert (hundredths(0.9), hundredths(-0.9)) == (4, -4)
 
 
 @given(
