@@ -399,7 +399,12 @@ def load_catalogue(session: Session, tenant_id: str) -> Catalogue:
     """The tenant's catalogue with every override in force applied."""
     rows = session.execute(
         select(
-            EntityRow.id, EntityRow.type, EntityRow.name, EntityRow.description, EntityRow.merged_into
+            EntityRow.id,
+            EntityRow.type,
+            EntityRow.name,
+            EntityRow.description,
+            EntityRow.merged_into,
+            EntityRow.provenance,
         ).where(catalogued(tenant_id), EntityRow.blocked.is_(False))
     ).all()
     merged: dict[str, str | None] = {r.id: r.merged_into for r in rows}
@@ -421,6 +426,9 @@ def load_catalogue(session: Session, tenant_id: str) -> Catalogue:
         ):
             final = target.get(entity_id) or entity_id
             splits.update({(event.entity_id, document_id): final for document_id in ids})
+    # A name alone never means a person whom documents brought (ADR 0019), whatever was decided about them,
+    # unless somebody pinned it or split the person in two.
+    unsplit = {r.id for r in rows if r.provenance == GROWN and r.type == PERSON} - {i for i, _ in splits}
     return Catalogue.build(
         (CatalogueEntity(r.id, r.type, r.name, r.description) for r in rows if r.merged_into is None),
         (
@@ -432,7 +440,7 @@ def load_catalogue(session: Session, tenant_id: str) -> Catalogue:
                 "" if target[a.entity_id] == a.entity_id else a.entity_id,
             )
             for a in aliases
-            if a.entity_id in target
+            if a.entity_id in target and (a.entity_id not in unsplit or a.folded in pins)
         ),
         pins,
         splits,

@@ -65,14 +65,12 @@ def grow_by_name(session: Session, tenant_id: str, mentions: Sequence[LinkedMent
     target = _make(session, tenant_id, {i: (m.type, m.name) for i, m in wanted.items()})
     grown: list[LinkedMention] = []
     for mention in mentions:
-        entity_id = None
         if _grows(mention) and mention.type in GROWN_BY_NAME:
-            entity_id = target[grown_id(tenant_id, mention.type, name_key(mention.name))]
-        grown.append(
-            replace(mention, entity_id=entity_id, score=_SCORE, reason=f"corpus=name;{mention.reason}")
-            if entity_id
-            else mention
-        )
+            own = grown_id(tenant_id, mention.type, name_key(mention.name))
+            if (entity_id := target[own]) is not None:
+                reason = f"corpus=name;{mention.reason}{_stands_for(own, entity_id)}"
+                mention = replace(mention, entity_id=entity_id, score=_SCORE, reason=reason)
+        grown.append(mention)
     return grown
 
 
@@ -172,6 +170,11 @@ def _make(session: Session, tenant_id: str, wanted: dict[str, tuple[str, str]]) 
         else i
         for i in wanted
     }
+
+
+def _stands_for(own: str | None, entity_id: str) -> str:
+    """What a link's reason says when another entity stands for the name's own one, so that undo finds it."""
+    return "" if own is None or own == entity_id else f";merged_from={own}"
 
 
 def _present(session: Session, ids: Iterable[str]) -> dict[str, EntityRow]:
@@ -277,7 +280,9 @@ def _tie(tenant_id: str, change: _Change, entity_id: str | None) -> dict[str, An
         "beside": SEPARATOR.join(sorted(where.affiliations)),
         "entity_id": entity_id,
         "score": _PERSON_SCORE if entity_id else 0.0,
-        "reason": "corpus=affiliation" if entity_id else "nil=nothing_ties_it",
+        "reason": f"corpus=affiliation{_stands_for(change.entity_id, entity_id)}"
+        if entity_id
+        else "nil=nothing_ties_it",
     }
 
 

@@ -132,8 +132,10 @@ def _affected(run: JobRun, changed: Catalogue) -> set[Version] | None:
             if (document_id, version) not in found and _holds(text, names) and changed.find(text):
                 found.add((document_id, version))
     mentioned = run.args.get("entity_ids", [])
-    keys = sorted({name_key(alias.spelling) for alias in changed.names})
     with run.db.read() as session:
+        # A blocked entity has lost its mentions; they are found by its names.
+        own = session.scalars(select(EntityAliasRow.alias).where(EntityAliasRow.entity_id.in_(mentioned)))
+        keys = sorted({name_key(alias) for alias in (*(a.spelling for a in changed.names), *own)})
         for at in range(0, len(keys), _BATCH):
             found.update(
                 (document_id, version)
