@@ -180,9 +180,9 @@ class RetrievalSettings(_Section):
 
     route_deadline_ms: int = Field(default=2000, ge=10, le=60_000)
     route_k: int = Field(default=50, ge=1, le=1000)
-    # CMRC 2018 and DRCD rank the same with every weight up to 0.5 (docs/benchmarks.md).
+    # CMRC 2018 ranks the same with every weight up to 0.5 (docs/benchmarks.md).
     entity_weight: float = Field(
-        default=0.35,
+        default=0.5,
         ge=0,
         le=4,
         description="of the entity route, against 1 of the dense one; 0 leaves it out",

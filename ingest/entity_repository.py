@@ -163,7 +163,7 @@ def _beside(session: Session, scope: Scope, ids: Sequence[str]) -> dict[str, set
         .distinct()
         .limit(_BESIDE * len(ids))
     ):
-        found.setdefault(entity_id, set()).update(names.split(SEPARATOR))
+        found.setdefault(entity_id or "", set()).update(names.split(SEPARATOR))
     return found
 
 

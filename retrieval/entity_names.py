@@ -91,7 +91,7 @@ def affiliations_of(session: Session, tenant_id: str, entity_ids: Iterable[str])
         .distinct()
         .limit(_AFFILIATIONS)
     ):
-        beside[entity_id].update(names.split(SEPARATOR))
+        beside[entity_id or ""].update(names.split(SEPARATOR))
     return {entity_id: " ".join(sorted(names)) for entity_id, names in beside.items()}
 
 
@@ -147,7 +147,7 @@ def _called(session: Session, tenant_id: str, spans: Mapping[_Place, str]) -> di
             )
             .group_by(MentionRow.key, MentionRow.entity_id)
         ):
-            named[key][entity_id] = float(count)
+            named[key][entity_id or ""] = float(count)
     return {place: named[key] for place, key in keyed.items() if key in named}
 
 
