@@ -427,8 +427,9 @@ def load_catalogue(session: Session, tenant_id: str) -> Catalogue:
             final = target.get(entity_id) or entity_id
             splits.update({(event.entity_id, document_id): final for document_id in ids})
     # A name alone never means a person whom documents brought (ADR 0019), whatever was decided about them,
-    # unless somebody pinned it or split the person in two.
-    unsplit = {r.id for r in rows if r.provenance == GROWN and r.type == PERSON} - {i for i, _ in splits}
+    # unless somebody pinned a name to the person or split them in two.
+    by_name = {*pins.values(), *(i for i, _ in splits)}
+    unnamed = {r.id for r in rows if r.provenance == GROWN and r.type == PERSON} - by_name
     return Catalogue.build(
         (CatalogueEntity(r.id, r.type, r.name, r.description) for r in rows if r.merged_into is None),
         (
@@ -440,7 +441,7 @@ def load_catalogue(session: Session, tenant_id: str) -> Catalogue:
                 "" if target[a.entity_id] == a.entity_id else a.entity_id,
             )
             for a in aliases
-            if a.entity_id in target and (a.entity_id not in unsplit or a.folded in pins)
+            if a.entity_id in target and a.entity_id not in unnamed
         ),
         pins,
         splits,

@@ -79,23 +79,19 @@ def settle(
         tenant_id: part of fresh ids.
         key: the name, as `name_key` gives it.
         appearances: all of the tenant, in any order.
-        held: entities that a person has changed; what is linked to them stays, and what is tied to it joins.
+        held: entities that a person has changed; what is linked to them stays.
 
     Returns:
         Entity id per appearance. None where nothing ties it to a person: no organisation beside it, and none
         or several people of the name in its document.
     """
-    components = _components([a for a in appearances if a.affiliations])
+    components = _components([a for a in appearances if a.affiliations and a.entity_id not in held])
     settled: dict[Appearance, str | None] = {a: a.entity_id for a in appearances if a.entity_id in held}
     taken: set[str] = set()
     for component in components:
-        free = [a for a in component if a.entity_id not in held]
-        kept = sorted({a.entity_id for a in component if a.entity_id is not None and a.entity_id in held})
-        if not free:
-            continue
-        entity_id = kept[0] if kept else _id_of(tenant_id, key, free, taken)
+        entity_id = _id_of(tenant_id, key, component, taken)
         taken.add(entity_id)
-        settled.update(dict.fromkeys(free, entity_id))
+        settled.update(dict.fromkeys(component, entity_id))
     in_document: dict[tuple[str, int], set[str]] = defaultdict(set)
     for appearance, entity_id in settled.items():
         if entity_id is not None:
