@@ -23,16 +23,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Protocol
 
 from core.errors import PermanentError
 from core.types import Scope, Tier
 
-Ids = npt.NDArray[np.int64]
-Vector = npt.NDArray[np.float32]
+if TYPE_CHECKING:  # the HTTP process reads manifests and loads no numpy
+    import numpy as np
+    import numpy.typing as npt
+
+    Ids = npt.NDArray[np.int64]
+    Vector = npt.NDArray[np.float32]
+else:
+    Ids = Vector = Any
 Found = list[tuple[int, float]]
 
 
