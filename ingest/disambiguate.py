@@ -42,6 +42,10 @@ _CERTAIN = 0.8  # a link of this score helps the other names of its document
 _CLOSE = 12  # candidates that are weighed against the text
 _PLAUSIBLE = 4.0  # log-odds behind the best at which the encoder is not asked any more
 _WINDOW = 240  # characters to each side of a name that the encoder is given
+_SUPPORT_MOST = 2.0  # how much the text can say for a part of a name
+_PART_ODDS = 1.6  # one over the probability by spelling and text from which a part of a name is linked …
+# … and a whole one: any when it is written as it stands, more when words of it were set apart.
+_WRITTEN_OTHERWISE = {Spelling.EXACT: math.inf, Spelling.FOLDED: math.inf, Spelling.CORE: 1.45}
 _LEAST_LEAD = 0.25  # log-odds between the best and the next below which nothing tells them apart
 _TERM = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]+|[\p{L}\p{N}]{2,}")
 _KINDS = {
@@ -189,7 +193,7 @@ def _resolve(mention: Mention, options: Sequence[Candidate], context: str, docum
             best.candidate.entity.id,
             best.evidence,
         )
-    if document.abstain and score < document.threshold:
+    if document.abstain and (score < document.threshold or not _likely_part(best)):
         return Resolved(
             _linked(mention, None, score, f"nil=below_threshold;{best.detail}"),
             best.candidate.entity.id,
@@ -241,6 +245,14 @@ def _best(mention: Mention, options: Sequence[Candidate], context: str, document
         own[first], min(LEAD_MOST, lead), fits[first], cosine, rivals, _differs(mention, chosen)
     )
     return _Best(chosen, evidence, f"{detail};candidates={len(options)};lead={lead:.2f}")
+
+
+def _likely_part(best: _Best) -> bool:
+    """Whether a name that is not written out may be linked: a part of a name is first another name."""
+    most = _WRITTEN_OTHERWISE.get(best.candidate.spelling, _PART_ODDS)
+    evidence = best.evidence
+    support = min(_SUPPORT_MOST, 2 * evidence.overlap + max(0.0, evidence.cosine or 0.0))
+    return (1 + math.exp(-evidence.lead)) * (1 + math.exp(-(evidence.own + support))) <= most
 
 
 def _near(context: str, surface: str) -> str:
