@@ -25,7 +25,8 @@ from retrieval.filters import Filters
 from retrieval.query_repository import visible
 from retrieval.readings import Profile, Similarity, Weighed, weigh
 
-SURE = 3.0  # a name of several readings that the question decides, against a name of one
+PLAIN = 0.2  # a name of one reading names a topic, not an answer: CLAPNQ loses .004 with 1.0 …
+SURE = 3.0  # … and a name of several that the question decides
 _NOBODY = 0.2  # how much a mention of the name that is linked to nobody counts as one of somebody else
 _DECIDED = 0.6  # certainty from which a question means one reading, and below which it may mean each
 _OPEN = 0.2  # a reading of an open name that is at least so likely, against the likeliest, is one of them …
@@ -200,7 +201,9 @@ def entity_hits(
             against[passage_id] += _NOBODY * name.certainty
     most = max(plain.values(), default=1.0)
     scores = {i: value / most + SURE * min(1.0, sure[i]) for i, value in plain.items() if not against.get(i)}
-    ordered = sorted(_nearest(scores, cosines).items(), key=lambda item: (-item[1], item[0]))
+    near = _nearest(scores, cosines)
+    shown = {i: max(_LEAST * PLAIN, score - (1 - PLAIN) * plain[i] / most) for i, score in near.items()}
+    ordered = sorted(shown.items(), key=lambda item: (-item[1], -near[item[0]], item[0]))
     return EntityHits(
         ordered[:limit],
         {i: SURE * min(1.0, a) for i, a in against.items() if a > 0},
