@@ -94,9 +94,9 @@ def test_a_writer_killed_at_any_step_leaves_the_old_or_the_new_state(
         documents.append(corpus.document(2, collection=f"c{n % 2}"))
         corpus.index(documents[-1])
         corpus.place(documents[-1], tier.value)
-    step, finished = list(Tier).index(tier) - 2, False  # every third step, each tier others
+    step, finished = 2 * list(Tier).index(tier) - 4, False  # every sixth step, each tier others
     while not finished:
-        step += 3
+        step += 6
         assert step < 120
         old = assert_pairs_are_right(corpus)
         gone, moved = documents.pop(0), documents[0]
@@ -112,7 +112,7 @@ def test_a_writer_killed_at_any_step_leaves_the_old_or_the_new_state(
         assert {i for i, _ in lexical.search(document, 9, ALL)} == added
         assert not lexical.search(gone, 9, ALL)
         documents.append(document)
-    assert step > 9
+    assert step > 12
 
 
 def pending(corpus: Corpus, new: str, gone: str, moved: str, tier: Tier) -> tuple[set[int], set[int]]:
