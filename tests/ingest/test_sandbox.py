@@ -112,16 +112,16 @@ def test_a_reading_that_nobody_wants_any_more_ends_at_once(sandbox, tmp_path):
 def test_pages_are_told_while_a_long_document_is_read(sandbox, tmp_path, monkeypatch):
     monkeypatch.setattr("ingest.sandbox._WATCH_S", 0.1)
     line = "The pumps of hall seven run at six hundred and twenty turns. "
-    many = [[(60, 60 + 12 * n, f"{n} {line}") for n in range(60)]] * 120
+    many = [[(60, 60 + 12 * n, f"{n} {line}") for n in range(60)]] * 400
     (tmp_path / "long.pdf").write_bytes(pdf(*many, size=9))
     seen = []
     document = sandbox.parse(tmp_path / "long.pdf", "long.pdf", watch=seen.append)
-    assert document.pages == 120
+    assert document.pages == 400
     told = [p.done for p in seen if p is not None]
     assert told == sorted(told)
     assert told
-    assert 0 < told[-1] <= 120
-    assert {p.total for p in seen if p is not None} == {120}
+    assert 0 < told[-1] <= 400
+    assert {p.total for p in seen if p is not None} == {400}
 
 
 def test_each_recognised_page_has_its_own_time_and_all_else_shares_one():

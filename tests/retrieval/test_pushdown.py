@@ -51,7 +51,7 @@ def corpus(sqlite_database: Database, settings: Settings) -> Corpus:
 def question(corpus: Corpus) -> LazyQuestion:
     """A question whose vector is made up; it is asked for its text and its vector only."""
     asked = SimpleNamespace(vector=corpus.query())
-    return cast(LazyQuestion, SimpleNamespace(text="lantern passage1", get=lambda: asked))
+    return cast(LazyQuestion, SimpleNamespace(text="lantern passage1", get=lambda _model: asked))
 
 
 def test_a_route_finds_exactly_what_the_filter_leaves(
