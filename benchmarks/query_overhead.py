@@ -157,7 +157,8 @@ def _sources_at_ms(query_id: str) -> float:
     from core.streams import stream_key
 
     for _ in range(20_000):
-        for entry_id, fields in get_redis().xrange(stream_key(query_id)):
+        entries: Any = get_redis().xrange(stream_key(query_id))
+        for entry_id, fields in entries:
             if fields["event"] == "sources":
                 return float(entry_id.split("-")[0])
         time.sleep(0.001)

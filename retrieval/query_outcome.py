@@ -1,0 +1,33 @@
+"""What one query's rerank stage works on, and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.types import Evidence, Scope
+from retrieval.pack import Dropped
+from retrieval.query_repository import StoredQuery
+from retrieval.recall import Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the task read before it began to work."""
+
+    query: StoredQuery
+    scope: Scope
+    plan: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the task stores."""
+
+    ranking: Ranking
+    evidence: tuple[Evidence, ...] = ()
+    hits: tuple[dict[str, Any], ...] = ()
+    total: int = 0
+    dropped: tuple[Dropped, ...] = ()
+    timings_ms: dict[str, float] = field(default_factory=dict[str, float])

@@ -1,0 +1,53 @@
+"""What is stored with a query of how its ranking came to be: ids, ranks and scores, never text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from retrieval.query_outcome import Outcome, Prepared
+from retrieval.recall import Ranking
+
+_MOST_DROPPED = 200  # passages that a trace tells of
+
+
+def trace_of(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
+    """What is stored with the query: ids, ranks and scores, never text (text is joined when read)."""
+    trace: dict[str, Any] = {
+        "routes": {r.value: report.as_json() for r, report in outcome.ranking.recalled.reports.items()},
+        "question_lang": outcome.ranking.question.lang.value,
+        "names": _names(outcome.ranking),
+        "total": outcome.total,
+        "dropped": [{"passage_id": d.key, "why": d.why, "of": d.of} for d in outcome.dropped[:_MOST_DROPPED]],
+    }
+    if prepared.query.task == "search":
+        trace["hits"] = list(outcome.hits)
+    else:
+        trace["best_relevance"] = max((e.score for e in outcome.evidence), default=0.0)
+        trace["readings"] = _readings(outcome)
+    return trace
+
+
+def _names(ranking: Ranking) -> list[dict[str, Any]]:
+    """The names of the question with what they may mean, likeliest first."""
+    return [
+        {
+            "start": name.name.start,
+            "end": name.name.end,
+            "certainty": round(name.certainty, 3),
+            "readings": [
+                {"entity_id": entity_id, "share": round(share, 3)}
+                for entity_id, share in sorted(name.shares.items(), key=lambda item: (-item[1], item[0]))
+            ],
+        }
+        for name in ranking.entities.weighed
+    ]
+
+
+def _readings(outcome: Outcome) -> list[list[int]]:
+    """Markers of the evidence for each entity that a name of the question may mean; empty for one only."""
+    groups = [
+        [e.marker for e in outcome.evidence if e.passage.id in passages]
+        for passages in outcome.ranking.entities.each
+    ]
+    groups = [group for group in groups if group]
+    return groups if len(groups) > 1 else []
