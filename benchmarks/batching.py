@@ -20,8 +20,9 @@ from importlib.metadata import version
 from core.packs import pack_path
 from core.settings import get_settings
 from core.types import Evidence, Lang, Passage, Span
-from generation.engine import GenerationRequest, LocalEngine, plan_for, this_machine
+from generation.engine import GenerationRequest, LocalEngine
 from generation.grammar import free_grammar
+from generation.plan_pack import plan_for, this_machine
 from generation.prompt import Message, build_prompt
 
 _FACTS = (

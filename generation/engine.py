@@ -7,7 +7,6 @@ does cancel (abort at once). Nothing here touches the database.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import queue
@@ -23,10 +22,9 @@ from typing import Any, Protocol
 import psutil
 
 from core.errors import ConfigError, DeadlineExceeded, InvalidInput, TransientError
-from core.packs import pack_languages
-from core.settings import GenerationSettings
 from core.types import Usage
-from generation.plan import Machine, Planned, Wish, make_plan, model_shape
+from generation.engine_args import computes_in_core, engine_arguments, engine_environment
+from generation.plan import Planned
 from generation.prompt import Message
 
 log = logging.getLogger(__name__)
@@ -132,51 +130,12 @@ class Engine(Protocol):
         ...
 
 
-def this_machine() -> Machine:
-    """Facts of this machine for `generation/plan.py`; an accelerator counts when vLLM would use it."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    import torch
-
-    if torch.cuda.is_available():
-        return Machine(
-            "gpu", cores, int(torch.cuda.get_device_properties(0).total_memory), torch.cuda.device_count()
-        )
-    return Machine("cpu", cores, psutil.virtual_memory().total)
-
-
-def plan_for(pack: Path, settings: GenerationSettings, machine: Machine, *, name: str) -> Planned:
-    """The plan of the model in folder `pack` under these settings.
-
-    Raises:
-        ConfigError: no model there, or it cannot run as wished.
-    """
-    try:
-        config: dict[str, Any] = json.loads((pack / "config.json").read_text())
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{pack} holds no readable model ({error}); run `geo models fetch {name}`."
-        ) from error
-    weights = sum(f.stat().st_size for f in pack.glob("*.safetensors"))
-    shape = model_shape(config, name=name, weight_bytes=weights)
-    wish = Wish(
-        kv_cache_bytes=settings.kv_cache_bytes,
-        max_model_len=settings.max_model_len,
-        max_num_seqs=settings.max_num_seqs,
-        block_size=settings.block_size,
-        answer_reserve=settings.answer_reserve,
-        enforce_eager=settings.enforce_eager,
-        tensor_parallel=settings.tensor_parallel,
-        pipeline_parallel=settings.pipeline_parallel,
-    )
-    return make_plan(shape, machine, wish, tokenizer=str(pack), languages=pack_languages(name))
-
-
 class LocalEngine:
     """An `AsyncLLM` in this process's own loop thread; its core runs in a child process.
 
     Args:
         pack: folder of the model.
-        planned: see `plan_for`.
+        planned: see `generation.plan_pack.plan_for`.
         device: `cpu` or `gpu`.
 
     Raises:
@@ -204,36 +163,20 @@ class LocalEngine:
         self._specials = tuple(dict.fromkeys(map(str, self._tokenizer.all_special_tokens)))
 
     async def _start(self) -> Any:
-        _prepare_environment(self.planned, self._device)
+        for name, value in engine_environment(
+            self.planned, sorted(os.sched_getaffinity(0)), device=self._device
+        ).items():
+            os.environ.setdefault(name, value)
+        os.environ.pop("VLLM_CPU_KVCACHE_SPACE", None)  # whole GiB; the plan's bytes are given as an argument
         from vllm import AsyncEngineArgs
         from vllm.usage.usage_lib import UsageContext
         from vllm.v1.engine.async_llm import AsyncLLM
         from vllm.v1.executor.uniproc_executor import UniProcExecutor
 
-        plan = self.planned.plan
-        sizes: dict[str, Any] = (
-            {"kv_cache_memory_bytes": plan.kv_blocks * plan.block_size * self.planned.kv_bytes_per_token}
-            if self._device == "cpu"
-            else {}
-        )
-        if self._device == "cpu" and plan.tp * plan.pp == 1:
-            sizes["distributed_executor_backend"] = UniProcExecutor
-        args = AsyncEngineArgs(
-            model=str(self._pack),
-            served_model_name=[plan.model],
-            max_model_len=plan.max_model_len,
-            max_num_seqs=self.planned.max_num_seqs,
-            block_size=plan.block_size,
-            tensor_parallel_size=plan.tp,
-            pipeline_parallel_size=plan.pp,
-            enforce_eager=self.planned.enforce_eager,
-            enable_prefix_caching=True,
-            scheduling_policy="priority",
-            structured_outputs_config={"backend": "xgrammar"},  # pyright: ignore[reportArgumentType] - coerced
-            disable_log_stats=False,
-            seed=0,
-            **sizes,
-        )
+        arguments = engine_arguments(self.planned, self._pack, device=self._device)
+        if computes_in_core(self.planned, device=self._device):
+            arguments["distributed_executor_backend"] = UniProcExecutor
+        args = AsyncEngineArgs(**arguments)
         config = args.create_engine_config(UsageContext.ENGINE_CONTEXT)
         with _core_threads(config):
             return AsyncLLM.from_vllm_config(config)
@@ -421,30 +364,3 @@ def end_orphans() -> int:
         except psutil.Error:
             continue
     return ended
-
-
-def _prepare_environment(planned: Planned, device: str) -> None:
-    """VLLM reads these once, at import or when its processes start."""
-    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
-    os.environ.setdefault("DO_NOT_TRACK", "1")
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
-    os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # stdout belongs to --json
-    os.environ.setdefault("VLLM_ENGINE_READY_TIMEOUT_S", "600")
-    if device != "cpu":
-        return
-    os.environ.pop("VLLM_CPU_KVCACHE_SPACE", None)  # whole GiB; the plan's bytes are given as an argument
-    ranks = planned.plan.tp * planned.plan.pp
-    os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", omp_binding(sorted(os.sched_getaffinity(0)), ranks))
-
-
-def omp_binding(cores: Sequence[int], ranks: int) -> str:
-    """Cores of each rank, as `VLLM_CPU_OMP_THREADS_BIND` has them: even shares, all cores used.
-
-    The engine's own choice keeps one core per rank free, which on two cores halves the speed.
-    """
-    share = max(1, len(cores) // ranks)
-    groups = [cores[i * share : (i + 1) * share] for i in range(ranks)]
-    if ranks * share < len(cores):
-        groups[-1] = cores[(ranks - 1) * share :]
-    return "|".join(",".join(map(str, group or cores[-1:])) for group in groups)

@@ -27,7 +27,8 @@ from core.settings import get_settings
 from core.streams import CANCEL_CHANNEL
 from core.types import EnginePlan
 from generation import repository
-from generation.engine import Engine, LocalEngine, end_orphans, plan_for, this_machine
+from generation.engine import Engine, LocalEngine, end_orphans
+from generation.plan_pack import plan_for, this_machine
 from generation.service import ENGINE_KEY
 
 log = logging.getLogger(__name__)

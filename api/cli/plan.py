@@ -25,8 +25,8 @@ def plan_command(
     """Work out heads, KV blocks, context and batch for a model on this machine; starts nothing."""
     from core.packs import pack_path
     from core.settings import get_settings
-    from generation.engine import plan_for, this_machine
     from generation.plan import memory_shares
+    from generation.plan_pack import plan_for, this_machine
 
     settings = get_settings()
     name = model or settings.packs.generator

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import ConfigError
-from generation.engine import omp_binding
+from generation.engine_args import omp_binding
 from generation.plan import (
     Machine,
     ModelShape,
