@@ -11,6 +11,7 @@ from typing import Any
 from core.types import EnginePlan
 from generation.prompt import Message
 from generation.values import AnswerView
+from retrieval.profile import BUILT_IN
 
 _SAME_PLAN = ("model", "tokenizer", "max_model_len", "block_size", "tp", "pp")
 
@@ -38,11 +39,13 @@ def compare(old: AnswerView, new: AnswerView) -> dict[str, Any]:
     """What is the same in two answers to one question, and what is not.
 
     Returns:
-        `same` per part (question, policy, evidence, record, text, claims), and `differences` in words.
+        `same` per part (question, policy, profile, evidence, record, status, text, claims), and `differences`
+        in words.
     """
     parts: Mapping[str, tuple[Any, Any]] = {
         "question": (old.question, new.question),
         "policy": (old.policy, new.policy),
+        "profile": (_profile(old), _profile(new)),
         "evidence": (_evidence(old), _evidence(new)),
         "record": (_record(old), _record(new)),
         "status": (old.status, new.status),
@@ -66,6 +69,11 @@ def compare(old: AnswerView, new: AnswerView) -> dict[str, Any]:
 
 def _evidence(answer: AnswerView) -> list[tuple[int, int, int]]:
     return [(s.marker, s.passage_id, s.version) for s in answer.sources]
+
+
+def _profile(answer: AnswerView) -> str:
+    """Of an answer from before there were profiles: the built-in one ranked it."""
+    return answer.trace.get("profile", {}).get("id", BUILT_IN)
 
 
 def _record(answer: AnswerView) -> Any:

@@ -20,7 +20,8 @@ def choose_evidence(prepared: Prepared, ranking: Ranking) -> Outcome:
     about_others, own = _about_others(ranking)
     relevant, irrelevant = _relevant(prepared, own)
     relevant, irrelevant = _with_each(ranking, own, relevant, irrelevant)
-    selection = diversified(relevant, limit=settings.max_evidence, cap=settings.per_document_cap)
+    limit = prepared.profile.profile.max_evidence
+    selection = diversified(relevant, limit=limit, cap=settings.per_document_cap)
     by_id = {r.stored.passage.id: r for r in relevant}
     kept, dropped = selection.kept, (*selection.dropped, *irrelevant, *about_others)
     if _model_reads(prepared, ranking):

@@ -62,6 +62,7 @@ class SearchResult:
         total: passages in the ranking before the page was cut out of it.
         route_reports: per route `{state: ok|partial|failed|late, hits, ms, error}`.
         dropped: with `explain`, passages that were recalled and left out, and why.
+        profile: id and version of the retrieval profile that ranked; empty until the search has run.
         gone: hits that are no longer live, because their document was replaced or deleted since.
     """
 
@@ -77,6 +78,7 @@ class SearchResult:
     error_code: str | None = None
     error_detail: str | None = None
     gone: int = 0
+    profile: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def clean_question(question: str) -> str:
@@ -244,6 +246,7 @@ def get_search_result(session: Session, scope: Scope, query_id: str) -> SearchRe
         timings_ms=row.timings_ms,
         index_generation=row.index_generation,
         gone=len(stored) - len(hits),
+        profile=row.trace.get("profile", {}),
         error_code=row.error_code,
         error_detail=row.error_detail,
     )

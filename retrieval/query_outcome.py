@@ -8,6 +8,7 @@ from typing import Any
 
 from core.types import Evidence, Scope
 from retrieval.pack import Dropped
+from retrieval.profile import ProfileInForce
 from retrieval.query_repository import StoredQuery
 from retrieval.recall import Ranking
 
@@ -19,6 +20,7 @@ class Prepared:
     query: StoredQuery
     scope: Scope
     plan: Mapping[str, Any] | None
+    profile: ProfileInForce
 
 
 @dataclass(frozen=True, slots=True)

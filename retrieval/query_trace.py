@@ -16,6 +16,7 @@ def trace_of(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
         "routes": {r.value: report.as_json() for r, report in outcome.ranking.recalled.reports.items()},
         "question_lang": outcome.ranking.question.lang.value,
         "names": _names(outcome.ranking),
+        "profile": prepared.profile.as_json(),
         "total": outcome.total,
         "dropped": [{"passage_id": d.key, "why": d.why, "of": d.of} for d in outcome.dropped[:_MOST_DROPPED]],
     }

@@ -18,6 +18,7 @@ from retrieval.filters import Filters
 from retrieval.fuse import Fused, divided, followed_by, route_weights, standardized_sum
 from retrieval.identifiers import CODE_WEIGHT
 from retrieval.language import identifier_share, question_language
+from retrieval.profile import Profile, built_in
 from retrieval.pushdown import Pushdown
 from retrieval.query_repository import (
     StoredPassage,
@@ -29,7 +30,6 @@ from retrieval.rerank import Scored, TokenCache, final_order, score_head
 from retrieval.routes import Recalled, get_route_pool, without_parts
 from retrieval.searches import LazyQuestion, Searches, Snapshot, SnapshotSource
 from retrieval.token_codec import pack_tokens
-from retrieval.weights import head_size, tokens_weight, weights_for
 
 _TOKEN_CACHE_BYTES = 64 << 20  # about 6,000 passages; what is not here is read from the database
 _SNAPSHOT_TRIES = 4  # the last one is taken as it is: the index changes faster than a query is answered
@@ -87,6 +87,7 @@ def rank(
     filters: Filters,
     wanted: int,
     settings: RetrievalSettings | None = None,
+    profile: Profile | None = None,
 ) -> Ranking:
     """Recall, fuse and rerank one question.
 
@@ -98,18 +99,21 @@ def rank(
         filters: applied inside every route.
         wanted: passages the caller will show; each route recalls at least four times as many.
         settings: default: the process's.
+        profile: weights and depths; default: the built-in one.
 
     Raises:
         TransientError: every route failed.
     """
     s = settings or get_settings().retrieval
+    tuned = profile or built_in(s)
     watch = Stopwatch()
     question = LazyQuestion(text)
-    merged = recall_and_fuse(db, index, scope, question, filters, max(s.route_k, 4 * wanted), s, watch)
+    k = max(tuned.route_k, 4 * wanted)
+    merged = recall_and_fuse(db, index, scope, question, filters, k, s, watch, tuned)
     snapshot, recalled, known, entities = merged.snapshot, merged.recalled, merged.known, merged.entities
     fused = merged.fused
     langs = [known[f.passage_id].passage.lang for f in fused]
-    size = head_size(question_language(text), langs, s.rerank_k)
+    size = tuned.head_size(question_language(text), langs)
     head = [
         (f.passage_id, encoded_text(known[f.passage_id].passage), lang)
         for f, lang in zip(fused[:size], langs[:size], strict=True)
@@ -129,7 +133,7 @@ def rank(
     order = final_order(
         [(f.passage_id, f.score) for f in fused],
         {i: x.maxsim for i, x in scored.items()},
-        weight=tokens_weight(asked.lang, [lang for _, _, lang in head]),
+        weight=tuned.tokens_weight(asked.lang, [lang for _, _, lang in head]),
         exact=exact,
     )
     watch.lap("rerank")
@@ -167,16 +171,19 @@ def recall_and_fuse(
     k: int,
     s: RetrievalSettings,
     watch: Stopwatch,
+    profile: Profile | None = None,
 ) -> Merged:
     """Everything before the rerank: ask the routes, load what is live, merge."""
-    snapshot, recalled, known, entities = _recall_live(db, index, scope, question, filters, k, s, watch)
+    tuned = profile or built_in(s)
+    snapshot, recalled, known, entities = _recall_live(
+        db, index, scope, question, filters, k, s, watch, entities=tuned.entity > 0
+    )
     fused = fuse(
         question.text,
         recalled,
         {i: p.passage.lang for i, p in known.items()},
-        entity_weight=s.entity_weight,
+        profile=tuned,
         against=entities.against,
-        depth=s.route_k,
     )
     watch.lap("fuse")
     return Merged(snapshot, recalled, known, entities, fused)
@@ -191,6 +198,8 @@ def _recall_live(
     k: int,
     s: RetrievalSettings,
     watch: Stopwatch,
+    *,
+    entities: bool,
 ) -> tuple[Snapshot, Recalled, dict[int, StoredPassage], EntityHits]:
     """Recall and load what is live, on a snapshot that holds every live version.
 
@@ -214,7 +223,7 @@ def _recall_live(
             filters,
             k,
             Pushdown(db, scope, filters),
-            entities=s.entity_weight > 0,
+            entities=entities,
             checked=attempt > 1,
         )
         threads = get_settings().worker.retrieval_threads * len(Route) * _ROUTE_SPARES
@@ -242,30 +251,30 @@ def fuse(
     recalled: Recalled,
     langs: Mapping[int, Lang],
     *,
-    entity_weight: float,
+    profile: Profile,
     against: Mapping[int, float],
-    depth: int,
 ) -> list[Fused]:
     """Fuse what the routes found, as the languages of question and passages allow; unknown ids fall out.
 
-    Hits below `depth` follow what is merged, so that a later page of a search goes on where the last ended.
+    Hits below the profile's `route_k` follow what is merged, so that a later page of a search goes on where
+    the last ended.
     `against`: passages that name another entity of a name in the question, on the entity route's scale.
     """
     visible = {
         route: [hit for hit in hits if hit.passage_id in langs] for route, hits in recalled.hits.items()
     }
     weight = route_weights(
-        weights_for(question_language(text)).routes,
+        profile.routes(question_language(text)),
         question_lang=question_language(text),
         passage_langs=langs,
         identifier_share=identifier_share(text),
     )
-    above, below = divided(visible, depth, undivided=(Route.CODE,))
+    above, below = divided(visible, profile.route_k, undivided=(Route.CODE,))
     merged = standardized_sum(
         above,
         weight=weight,
-        exact={Route.CODE: CODE_WEIGHT, Route.ENTITY: entity_weight},
-        against={passage_id: entity_weight * score for passage_id, score in against.items()},
+        exact={Route.CODE: CODE_WEIGHT, Route.ENTITY: profile.entity},
+        against={passage_id: profile.entity * score for passage_id, score in against.items()},
     )
     return followed_by(merged, below)
 

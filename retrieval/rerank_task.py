@@ -26,6 +26,7 @@ from retrieval.cross_encoder import configured_reranker
 from retrieval.evidence_choice import choose_evidence
 from retrieval.filters import parse_filters
 from retrieval.index_repository import store_tokens
+from retrieval.profiles import profile_of
 from retrieval.queries import page_of
 from retrieval.query_outcome import Outcome, Prepared
 from retrieval.query_repository import StoredQuery
@@ -61,12 +62,13 @@ def rerank_query(run: JobRun) -> None:
     with run.db.read() as session:
         query = query_repository.get_query(session, run.subject_id)
         plan = query_repository.engine_plan(session)
+        profile = profile_of(session, query.tenant_id, query.collection_ids, get_settings().retrieval)
     if AnswerStatus(query.status).terminal:
         return
     if query.cancel_requested:
         _end_cancelled(run, query.id)
         return
-    prepared = Prepared(query, _scope(query), plan)
+    prepared = Prepared(query, _scope(query), plan, profile)
     from retrieval.tiers import get_reader
     from retrieval.vector_pages import follow_plan
 
@@ -77,9 +79,8 @@ def rerank_query(run: JobRun) -> None:
         prepared.scope,
         text=query.question,
         filters=parse_filters(query.filters),
-        wanted=sum(page_of(query.options))
-        if query.task == "search"
-        else get_settings().retrieval.max_evidence,
+        wanted=sum(page_of(query.options)) if query.task == "search" else profile.profile.max_evidence,
+        profile=profile.profile,
     )
     outcome = (search_page if query.task == "search" else choose_evidence)(prepared, ranking)
     _finish(run, prepared, outcome)

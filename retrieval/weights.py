@@ -12,11 +12,10 @@ gained .006 of recall@1 by MaxSim at 2 (ADR 0008), so Chinese takes 2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.types import Lang, Route
-from retrieval.language import across
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +41,3 @@ ACROSS_HEAD = 50  # passages that are reranked at least
 def weights_for(question: Lang) -> Weights:
     """The weights of a question in this language."""
     return _BY_LANGUAGE[question]
-
-
-def mostly_across(question: Lang, passages: Sequence[Lang]) -> bool:
-    """Whether more than half of the passages are known to be in another language than the question."""
-    return 2 * sum(1 for lang in passages if across(question, lang)) > len(passages)
-
-
-def tokens_weight(question: Lang, passages: Sequence[Lang]) -> float:
-    """Weight of MaxSim for a head of these passages."""
-    return ACROSS_TOKENS if mostly_across(question, passages) else weights_for(question).tokens
-
-
-def head_size(question: Lang, passages: Sequence[Lang], usual: int) -> int:
-    """How many of these passages, best first, are reranked: `usual`, or more across languages."""
-    return max(usual, ACROSS_HEAD) if mostly_across(question, passages[:usual]) else usual

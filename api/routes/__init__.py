@@ -1,7 +1,7 @@
 """The doors, one file per resource."""
 
 from api.routes import chat, collections, documents, entities, health, pages, queries, reprocesses, search
-from api.routes.admin import audit, engine, jobs, keys, placement, recall, tiers
+from api.routes.admin import audit, engine, jobs, keys, placement, profiles, recall, tiers
 
 ROUTERS = tuple(
     module.router
@@ -19,6 +19,7 @@ ROUTERS = tuple(
         jobs,
         tiers,
         placement,
+        profiles,
         recall,
         engine,
         health,

@@ -128,6 +128,7 @@ class SearchOut(BaseModel):
     dropped: list[Mapping[str, Any]]
     timings_ms: Mapping[str, float]
     index_generation: int | None
+    profile: Mapping[str, Any] = Field(description="id and version of the retrieval profile that ranked")
 
     @classmethod
     def of(cls, found: SearchResult) -> SearchOut:
@@ -142,4 +143,5 @@ class SearchOut(BaseModel):
             dropped=list(found.dropped),
             timings_ms=found.timings_ms,
             index_generation=found.index_generation,
+            profile=found.profile,
         )

@@ -14,11 +14,13 @@ from api.app import create_app, doors
 from core.db import get_database
 from core.ids import new_id
 from core.models import BuildRow, DocumentRow, DocumentVersionRow, EntityRow, PassageRow, ReprocessRow
-from core.settings import Settings
+from core.settings import RetrievalSettings, Settings
 from ingest.offset_map import OffsetMap, Segment
+from retrieval.profile import built_in
 from tests.api.conftest import client_of, signed_in
 from tests.ingest.parsing import pdf
 
+PROFILE = built_in(RetrievalSettings()).model_dump(mode="json")
 OPEN = {"/healthz", "/readyz"}
 BODIES: dict[str, dict[str, Any]] = {
     "make_key": {"name": "k"},
@@ -36,9 +38,13 @@ BODIES: dict[str, dict[str, Any]] = {
     "rebuild_tier": {},
     "place": {"target": "{collection}", "tier": "warm"},
     "put_placement_policy": {"hot_days": 10},
+    "add_profile": {"collection": "{collection}", "profile": PROFILE},
 }
 FORMS = {"upload_document": {"collection": "{collection}"}, "new_version": {}}
-OPERATORS = tuple(f"/v1/admin/{name}" for name in ("jobs", "tiers", "builds", "placement", "moves", "recall"))
+OPERATORS = tuple(
+    f"/v1/admin/{name}"
+    for name in ("jobs", "tiers", "builds", "placement", "moves", "recall", "retrieval-profiles")
+)
 NEEDS_WORKERS = {"search", "complete", "follow_query"}
 
 
@@ -97,6 +103,8 @@ def owned(client: TestClient, app: FastAPI) -> Owned:
     key = client.post("/v1/admin/keys", json={"name": "to revoke"}).json()
     body = {"question": "how much?", "collection": "ours"}
     query = admin.post("/v1/queries", json=body).json()["id"]
+    stored = {"collection": collection["id"], "profile": PROFILE}
+    profile = client.post("/v1/admin/retrieval-profiles", json=stored).json()["id"]
     build, walk = new_id("bld"), new_id("rep")
     with get_database().write() as session:
         for entity in entities:
@@ -120,6 +128,7 @@ def owned(client: TestClient, app: FastAPI) -> Owned:
         "reprocess_id": walk,
         "job_id": client.get("/v1/admin/jobs").json()["items"][0]["id"],
         "tier": "hot",
+        "profile_id": profile,
         "page": "1",
     }
     return Owned(admin, ids)

@@ -50,6 +50,7 @@ def test_what_differs_is_named(stage: Stage) -> None:
     assert found["same"] == {
         "question": True,
         "policy": True,
+        "profile": True,
         "evidence": True,
         "record": True,
         "status": True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from core.types import Hit, JobStatus, Role, Route, Scope
 from core.worker import Task
 from ingest.service import BlobStore, create_collection, register_upload
 from retrieval import rerank_task, searches
+from retrieval.profile import BUILT_IN, built_in
+from retrieval.profiles import add_profile, apply_profile, roll_back_profile
 from retrieval.queries import get_search_result, submit_query
 from retrieval.query_repository import live_passages
 from retrieval.recall import token_cache
@@ -473,3 +476,23 @@ def test_hits_that_left_since_are_counted_as_gone(stack: ScratchStack) -> None:
         after = get_search_result(session, stack.scope, query_id)
     assert (len(before.hits), before.gone) == (1, 0)
     assert (after.hits, after.gone) == ((), 1)
+
+
+def test_an_applied_profile_ranks_the_next_question_and_is_named_by_it(stack: ScratchStack) -> None:
+    operator = replace(stack.scope, may=Role.OPERATOR)
+    body = built_in(get_settings().retrieval).model_copy(update={"rerank_k": 1}).model_dump(mode="json")
+
+    def asked() -> tuple[str, list[bool]]:
+        query_id = ask(stack, "How often is the cooling pump serviced?", task="search")
+        with stack.db.read() as session:
+            found = get_search_result(session, stack.scope, query_id)
+        return found.profile["id"], [hit.rerank_score is not None for hit in found.hits]
+
+    assert asked() == (BUILT_IN, [True] * 4)
+    with stack.db.write() as session:
+        stored = add_profile(session, operator, body=body, collection=stack.collection_id)
+        apply_profile(session, operator, profile_id=stored.id)
+    assert asked() == (stored.id, [True, False, False, False])
+    with stack.db.write() as session:
+        roll_back_profile(session, operator, collection=stack.collection_id)
+    assert asked() == (BUILT_IN, [True] * 4)
