@@ -46,6 +46,11 @@ INDEX_FRAGMENTATION = Gauge(
     ["tier"],
     multiprocess_mode="mostrecent",
 )
+PROMPT_TOKENS = Counter(
+    "geo_prompt_tokens_total",
+    "Tokens of prompts that the engine computed, or found in its prefix cache",
+    ["source"],
+)
 KV_USED_SHARE = Gauge("geo_kv_used_share", "Share of KV blocks in use", multiprocess_mode="mostrecent")
 REQUESTS = Counter("geo_http_requests_total", "HTTP requests", ["method", "path", "status"])
 REQUEST_SECONDS = Histogram("geo_http_request_seconds", "HTTP time to the response's end", ["method", "path"])

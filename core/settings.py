@@ -269,6 +269,10 @@ class GenerationSettings(_Section):
     max_num_seqs: int = Field(default=16, ge=1, le=4096)
     block_size: int = Field(default=32, ge=1, description="tokens per KV block; multiples of 32 on CPU")
     answer_reserve: int = Field(default=256, ge=16, le=8192)
+    evidence_order: Literal["shared", "relevance"] = Field(
+        default="shared",
+        description="in prompts: `shared` puts passages of many prompts first, `relevance` the best",
+    )
     enforce_eager: bool = True
     tensor_parallel: int = Field(default=1, ge=1)
     pipeline_parallel: int = Field(default=1, ge=1)

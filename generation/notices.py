@@ -84,3 +84,15 @@ def left_out_notice(left_out: int, lang: Lang) -> Notice | None:
         else f"The citation policy kept {left_out} passage{'s' if left_out != 1 else ''} from being cited."
     )
     return Notice("sources_left_out", text, [], {"passages": left_out})
+
+
+def shortened_notice(left_out: Sequence[int], used: int, lang: Lang) -> Notice | None:
+    """Says that the answer was written from fewer sources because many answers run; None when it was not."""
+    if not left_out:
+        return None
+    text = (
+        f"当前请求较多，回答只依据{used}个来源，另有{len(left_out)}个未使用。"
+        if lang is Lang.ZH
+        else f"Many answers are running; this one was written from {used} of {used + len(left_out)} sources."
+    )
+    return Notice("context_shortened", text, list(left_out), {"used": used, "left_out": len(left_out)})

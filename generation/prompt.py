@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from core.types import CitationMode, Evidence, Lang
 from generation.untrusted import without_instructions
@@ -72,13 +72,26 @@ class Prompt:
 
     Attributes:
         messages: turns, oldest first.
-        included: evidence that stands in it; only these may be cited.
+        included: evidence that stands in it, in its order, with its markers; only these may be cited.
         dropped: markers of evidence that did not fit the budget.
+        tokens: of the whole prompt by the count that it was built with; at most a few too many.
+        numbered: the same passages with the numbers that the prompt gives them, 1, 2, … in its order.
     """
 
     messages: tuple[Message, ...]
     included: tuple[Evidence, ...]
     dropped: tuple[int, ...]
+    tokens: int = 0
+    numbered: tuple[Evidence, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Number the passages."""
+        numbered = tuple(replace(e, marker=n) for n, e in enumerate(self.included, 1))
+        object.__setattr__(self, "numbered", numbered)
+
+    def markers(self, numbers: Sequence[int]) -> tuple[int, ...]:
+        """The markers of these numbers of the prompt; a number that it does not have becomes 0: no marker."""
+        return tuple(self.included[n - 1].marker if 1 <= n <= len(self.included) else 0 for n in numbers)
 
 
 def harmless(text: str, specials: Sequence[str] = ()) -> str:
@@ -116,13 +129,17 @@ def build_prompt(
     summarize: bool = False,
     history: Sequence[Mapping[str, str]] = (),
     specials: Sequence[str] = (),
+    order: Sequence[int] = (),
 ) -> Prompt:
     """Fill the budget: rules and question first, then whole passages by score, then history.
 
+    Rules, passages, earlier turns and the question stand in this order, and a passage is numbered by its
+    place in the prompt: prompts that begin with the same passages are the same text up to the first one in
+    which they differ, whatever the passages' rank for each question (ADR 0028).
+
     Args:
         question: the user's words; cut to a quarter of the budget.
-        evidence: by marker. In the prompt they stand by passage id, so that questions that share passages
-            share a prefix of the KV cache.
+        evidence: by marker.
         lang: language of the instructions (Chinese, else English).
         budget: tokens the whole prompt may have, by `count`.
         count: the generator's tokenizer.
@@ -131,6 +148,7 @@ def build_prompt(
         summarize: ask for a summary of the topic.
         history: earlier `{role, content}` turns, oldest first; the newest that fit are kept.
         specials: the tokenizer's special tokens.
+        order: passage ids as they should stand; passages that it does not name follow by id.
     """
     tongue = Lang.ZH if lang is Lang.ZH else Lang.EN
     rules = _rules("summarize" if summarize else "answer", mode, tone, tongue)
@@ -139,8 +157,8 @@ def build_prompt(
     tail = "\n\n" + (topic_label if summarize else question_label) + ": " + asked
     frame = count(rules) + count(passages_label + ":\n" + tail) + 32  # the chat template's own tokens
     room = budget - frame
-    texts = {e.marker: "[" + str(e.marker) + "] " + passage_text(e, specials) for e in evidence}
-    costs = {marker: count(text) + 2 for marker, text in texts.items()}
+    texts = {e.marker: passage_text(e, specials) for e in evidence}
+    costs = {marker: count(_block(99, text)) + 2 for marker, text in texts.items()}
     included: list[Evidence] = []
     for candidate in sorted(evidence, key=lambda e: (-e.score, e.marker)):
         if costs[candidate.marker] <= room:
@@ -149,20 +167,32 @@ def build_prompt(
     if not included and evidence:
         # Even the best passage alone is too long: its beginning is better than no evidence.
         best = max(evidence, key=lambda e: (e.score, -e.marker))
-        texts[best.marker] = _cut(texts[best.marker], max(1, room), count)
+        texts[best.marker] = _cut(texts[best.marker], max(1, room - count(_block(99, ""))), count)
         included, room = [best], 0
-    included.sort(key=lambda e: e.passage.id)
-    body = passages_label + ":\n" + "\n\n".join(texts[e.marker] for e in included) + tail
+    place = {passage_id: n for n, passage_id in enumerate(order)}
+    included.sort(key=lambda e: (place.get(e.passage.id, len(place)), e.passage.id))
+    blocks = [_block(n, texts[e.marker]) for n, e in enumerate(included, 1)]
+    body = passages_label + ":\n" + "\n\n".join(blocks)
     kept = {e.marker for e in included}
+    earlier = _history(history, room, count, specials)
     return Prompt(
-        messages=(
-            Message("system", rules),
-            *_history(history, room, count, specials),
-            Message("user", body),
-        ),
+        messages=(Message("system", rules), *_turns(body, earlier, tail)),
         included=tuple(included),
         dropped=tuple(e.marker for e in evidence if e.marker not in kept),
+        tokens=min(budget, budget - room + sum(count(m.content) + 8 for m in earlier)),
     )
+
+
+def _block(number: int, text: str) -> str:
+    return "[" + str(number) + "] " + text
+
+
+def _turns(body: str, earlier: Sequence[Message], tail: str) -> list[Message]:
+    """The passages before everything that differs from one question to the next."""
+    if not earlier:
+        return [Message("user", body + tail)]
+    first, *rest = earlier
+    return [Message("user", body + "\n\n" + first.content), *rest, Message("user", tail.strip())]
 
 
 def _rules(aim: str, mode: CitationMode, tone: str, lang: Lang) -> str:
@@ -182,6 +212,8 @@ def _history(
             break
         room -= cost
         kept.append(Message(role, content))
+    while kept and kept[-1].role != "user":
+        kept.pop()  # what is left begins with a question, as templates ask for
     return kept[::-1]
 
 

@@ -17,9 +17,15 @@ _SAME_PLAN = ("model", "tokenizer", "max_model_len", "block_size", "tp", "pp")
 
 
 def record_of(
-    messages: Sequence[Message], grammar: str, plan: EnginePlan, *, temperature: float, max_tokens: int
+    messages: Sequence[Message],
+    grammar: str,
+    plan: EnginePlan,
+    *,
+    temperature: float,
+    max_tokens: int,
+    frame: Mapping[str, object],
 ) -> dict[str, Any]:
-    """Model, plan, sampling, and digests of prompt and grammar: no text of any document."""
+    """Model, plan, sampling, order and budget of the prompt, and digests: no text of any document."""
     planned = asdict(plan)
     return {
         "plan": {name: planned[name] for name in _SAME_PLAN},
@@ -28,6 +34,7 @@ def record_of(
         "max_tokens": max_tokens,
         "prompt_sha256": _digest([asdict(m) for m in messages]),
         "grammar_sha256": _digest(grammar),
+        **frame,
     }
 
 

@@ -312,6 +312,7 @@ def query_state(session: Session, query_id: str) -> QueryState:
     row = session.get(QueryRow, query_id)
     if row is None:
         raise NotFound("No such query.", query_id=query_id)
+    repeated = session.get(QueryRow, row.replay_of) if row.replay_of else None
     return QueryState(
         id=row.id,
         tenant_id=row.tenant_id,
@@ -327,6 +328,7 @@ def query_state(session: Session, query_id: str) -> QueryState:
         readings=tuple(tuple(group) for group in row.trace.get("readings", ())),
         filters=dict(row.filters),
         replay_of=row.replay_of,
+        replayed=repeated.trace.get("generation", {}).get("record", {}) if repeated is not None else {},
     )
 
 

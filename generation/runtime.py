@@ -29,6 +29,8 @@ from core.types import EnginePlan
 from generation import repository
 from generation.engine import Engine, LocalEngine, end_orphans
 from generation.plan_pack import plan_for, this_machine
+from generation.pressure import Promises
+from generation.prompt_book import PromptBook
 from generation.service import ENGINE_KEY
 
 log = logging.getLogger(__name__)
@@ -67,6 +69,8 @@ class EngineRuntime:
         self.state, self.detail = "starting", ""
         self._published: EnginePlan | None = None
         self.active = 0  # answers that use the engine now
+        self.prompts, self.promises = PromptBook(), Promises()
+        self.kv_used_share = 0.0  # as the herald last saw it
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -145,6 +149,7 @@ class EngineRuntime:
         live: dict[str, object] = {"state": self.state, "detail": self.detail, "at": time.time()}
         if engine is not None:
             load = engine.load()
+            self.kv_used_share = load.kv_used_share
             KV_USED_SHARE.set(load.kv_used_share)
             free = round(1.0 - load.kv_used_share, 4)
             live |= {"kv_free_share": free, "running": load.running, "waiting": load.waiting}

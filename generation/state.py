@@ -18,6 +18,7 @@ class QueryState:
 
     Attributes:
         readings: where a name of the question may mean several entities, the evidence markers of each.
+        replayed: the record of the answer that this one repeats; empty where it repeats none.
     """
 
     id: str
@@ -34,6 +35,7 @@ class QueryState:
     readings: tuple[tuple[int, ...], ...] = ()
     filters: Mapping[str, Any] = field(default_factory=dict[str, Any])
     replay_of: str | None = None
+    replayed: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)

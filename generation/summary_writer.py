@@ -83,9 +83,10 @@ class SummaryWriter(AnswerWriter):
                     return self._outcome(AnswerStatus.CANCELLED, mode)
                 before = len(self._board.claims)
                 try:
-                    prompt = self._prompt(engine, scheme, part)
-                    grammar = scheme.grammar(prompt.included, max_sentences=each)
-                    ended, why = self._stream(engine, prompt, scheme, grammar)
+                    framed = self._framer.frame(engine, scheme.mode, part, section=True)
+                    grammar = scheme.grammar(framed.prompt.numbered, max_sentences=each)
+                    with self._runtime.promises.held(framed.kv_tokens):
+                        ended, why = self._stream(engine, framed, scheme, grammar)
                 except InvalidInput as error:
                     ended, why = AnswerStatus.ANSWERED, error.detail
                 if ended is AnswerStatus.CANCELLED:

@@ -106,7 +106,8 @@ class Notice:
     """Something to know beside the claims, in the question's language.
 
     Attributes:
-        code: `conflicting_sources`, `instructions_in_source`, `namesakes`, `searched` or `sources_left_out`.
+        code: `conflicting_sources`, `instructions_in_source`, `namesakes`, `searched`, `context_shortened` or
+            `sources_left_out`.
         markers: the sources that it is about.
         detail: the same for machines.
     """

@@ -10,19 +10,26 @@ from typing import Any
 
 from core.db import Database
 from core.errors import DeadlineExceeded, InvalidInput
-from core.metrics import ANSWERS
+from core.metrics import ANSWERS, PROMPT_TOKENS
 from core.packs import pack_languages
 from core.settings import Settings
-from core.types import AnswerStatus, CitationMode, Claim, EnginePlan, Evidence, Usage, Verdict
+from core.types import AnswerStatus, CitationMode, Claim, Evidence, Usage, Verdict
 from generation import repository
 from generation.answer import extract, without_preamble
 from generation.board import ClaimBoard
 from generation.engine import Cancelled, Chunk, Engine, GenerationRequest
 from generation.entail import configured_entailment
-from generation.notices import instructions_notice, left_out_notice, searched_notice, several_notice
+from generation.framing import Framed, Framer
+from generation.notices import (
+    instructions_notice,
+    left_out_notice,
+    searched_notice,
+    several_notice,
+    shortened_notice,
+)
 from generation.parse import Event, ParsedClaim, TextDelta
 from generation.plan import known_languages
-from generation.prompt import Prompt, build_prompt
+from generation.prompt import Prompt
 from generation.replay import record_of
 from generation.runtime import CancelWatch, EngineRuntime
 from generation.schemes import Scheme, Settling, kept_mode, scheme_of
@@ -73,6 +80,7 @@ class AnswerWriter:
         self._board = ClaimBoard(
             events, self._evidence, state.policy, lang=self._lang, documents=self._documents
         )
+        self._framer = Framer(state, runtime, settings, self._lang)
         self._usage = Usage()
         self._timings: dict[str, float] = {}
         self._cancelled = False
@@ -145,12 +153,13 @@ class AnswerWriter:
             self._timings["engine_wait"] = elapsed_ms(begun)
             if self._stop():
                 return self._outcome(AnswerStatus.CANCELLED, scheme.mode)
-            prompt = self._prompt(engine, scheme)
+            framed = self._framer.frame(engine, scheme.mode, self._evidence)
             try:
-                grammar = scheme.grammar(prompt.included, max_sentences=self._max_sentences())
+                grammar = scheme.grammar(framed.prompt.numbered, max_sentences=self._max_sentences())
             except InvalidInput as error:
                 return self._extract(f"no grammar for this evidence: {error.detail}")
-            status, reason = self._stream(engine, prompt, scheme, grammar)
+            with self._runtime.promises.held(framed.kv_tokens):
+                status, reason = self._stream(engine, framed, scheme, grammar)
         self._timings["generate"] = elapsed_ms(begun) - self._timings["engine_wait"]
         if status is not AnswerStatus.ANSWERED:
             return self._outcome(status, scheme.mode, reason=reason)
@@ -173,33 +182,15 @@ class AnswerWriter:
     def _max_sentences(self) -> int:
         return self._state.policy.max_sentences or self._settings.generation.max_sentences
 
-    def _prompt(self, engine: Engine, scheme: Scheme, evidence: Sequence[Evidence] | None = None) -> Prompt:
-        plan = engine.planned.plan
-        answer_tokens = self._answer_tokens(plan)
-        return build_prompt(
-            self._state.question,
-            self._evidence if evidence is None else evidence,
-            lang=self._lang,
-            budget=plan.max_model_len - answer_tokens,
-            count=engine.count_tokens,
-            mode=scheme.mode,
-            tone=self._state.policy.tone,
-            summarize=self._state.task == "summarize",
-            history=self._state.history,
-            specials=engine.special_tokens,
-        )
-
-    def _answer_tokens(self, plan: EnginePlan) -> int:
-        wanted = self._state.policy.max_answer_tokens or plan.answer_reserve
-        return min(wanted, plan.max_model_len // 2)
-
     def _stream(
-        self, engine: Engine, prompt: Prompt, scheme: Scheme, grammar: str
+        self, engine: Engine, framed: Framed, scheme: Scheme, grammar: str
     ) -> tuple[AnswerStatus, str]:
+        prompt = framed.prompt
+        self._board.note(shortened_notice(framed.shortened, len(prompt.included), self._lang))
         request = GenerationRequest(
             id=f"{self._state.id}-{time.monotonic_ns()}",
             messages=prompt.messages,
-            max_tokens=self._answer_tokens(engine.planned.plan),
+            max_tokens=framed.answer_tokens,
             deadline=self._deadline,
             grammar=grammar,
             priority=_PRIORITY.get(self._state.priority, 0),
@@ -212,6 +203,7 @@ class AnswerWriter:
             engine.planned.plan,
             temperature=request.temperature,
             max_tokens=request.max_tokens,
+            frame=framed.record(),
         )
         parser, begun = scheme.parser(), time.monotonic()
         last = Chunk("")
@@ -222,7 +214,7 @@ class AnswerWriter:
                 last = chunk
                 self._take(parser.feed(chunk.text), prompt, scheme)
                 if self._repeats:
-                    self._usage = last.usage or Usage()
+                    self._count(last)
                     return AnswerStatus.ANSWERED, ""  # leaving the loop aborts the request
                 if self._stop():
                     engine.cancel(request.id)
@@ -231,17 +223,29 @@ class AnswerWriter:
         except DeadlineExceeded:
             self._take(parser.close(truncated=True), prompt, scheme)
             return AnswerStatus.INCOMPLETE, "deadline"
-        self._usage = last.usage or Usage()
+        self._count(last)
         truncated = last.finish_reason == "length"
         self._take(parser.close(truncated=truncated), prompt, scheme)
         return (AnswerStatus.INCOMPLETE, "token_limit") if truncated else (AnswerStatus.ANSWERED, "")
+
+    def _count(self, last: Chunk) -> None:
+        """Add what the engine did for one prompt; a summary has several."""
+        used, before = last.usage or Usage(), self._usage
+        PROMPT_TOKENS.labels("cached").inc(used.cached_tokens)
+        PROMPT_TOKENS.labels("computed").inc(used.prompt_tokens - used.cached_tokens)
+        self._usage = Usage(
+            before.prompt_tokens + used.prompt_tokens,
+            before.completion_tokens + used.completion_tokens,
+            before.cached_tokens + used.cached_tokens,
+        )
 
     def _take(self, events: Sequence[Event], prompt: Prompt, scheme: Scheme) -> None:
         for event in events:
             if isinstance(event, TextDelta):
                 self._events.delta(len(self._board.claims), event.text)
             else:
-                claim = self._settle(event, prompt, scheme)
+                parsed = replace(event, markers=prompt.markers(event.markers))
+                claim = self._settle(parsed, prompt, scheme)
                 self._repeats = claim.reason.split(";")[0] == "repeated"
                 self._board.show(claim)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -67,6 +68,48 @@ def test_passages_stand_by_id_whatever_their_rank() -> None:
         "q", [evidence(2, "b", score=0.9), evidence(1, "a", score=0.1)], lang=Lang.EN, budget=900, count=count
     )
     assert [e.marker for e in first.included] == [1, 2]
+
+
+def test_prompts_with_the_same_first_passages_begin_alike_whatever_their_rank() -> None:
+    """Passage 30 is the best for one question and the third for the other."""
+    texts = {10: "the tower", 20: "the museum", 30: "the river"}
+
+    def body(question: str, ranking: list[int]) -> str:
+        found = [
+            replace(e := evidence(n, texts[p], score=1 - n / 10), passage=replace(e.passage, id=p))
+            for n, p in enumerate(ranking, 1)
+        ]
+        built = build_prompt(question, found, lang=Lang.EN, budget=900, count=count, order=[30, 20, 10, 77])
+        assert [e.passage.id for e in built.included] == [30, 20, 10][: len(ranking)]
+        assert [e.marker for e in built.numbered] == list(range(1, len(ranking) + 1))
+        for number, e in enumerate(built.included, 1):
+            assert built.markers([number]) == (e.marker,)
+            assert f"[{number}] {e.passage.text}" in built.messages[-1].content
+        assert built.markers([0, 99]) == (0, 0)
+        return built.messages[-1].content
+
+    one, other = body("How high?", [30, 20]), body("Where?", [10, 20, 30])
+    assert other.startswith(one.split("\n\nQuestion:")[0])
+
+
+def test_earlier_turns_stand_between_the_passages_and_the_question() -> None:
+    turns = [
+        {"role": "assistant", "content": "an answer without its question"},
+        {"role": "user", "content": "earlier question"},
+        {"role": "assistant", "content": "earlier answer"},
+    ]
+    alone, later = build("now?", "a passage"), build("now?", "a passage", history=turns)
+    assert [m.role for m in later.messages] == ["system", "user", "assistant", "user"]
+    shared = alone.messages[1].content.removesuffix("\n\nQuestion: now?")
+    assert later.messages[1].content == shared + "\n\nearlier question"
+    assert later.messages[-1].content == "Question: now?"
+
+
+@given(st.integers(300, 900), st.integers(0, 6), st.integers(0, 3))
+def test_the_tokens_of_a_prompt_are_told(budget: int, passages: int, turns: int) -> None:
+    history = [{"role": r, "content": "word " * 30} for _ in range(turns) for r in ("user", "assistant")]
+    prompt = build("q", *("word " * 60 for _ in range(passages)), budget=budget, history=history)
+    assert count(whole(prompt)) <= prompt.tokens <= budget
 
 
 def test_the_rules_are_in_the_questions_language() -> None:
