@@ -125,7 +125,7 @@ class WorkerSettings(_Section):
 class PackSettings(_Section):
     """Model packs: public ids, and the folder they are unpacked in."""
 
-    folder: Path = Field(default_factory=lambda: _cache_home() / "packs")
+    folder: Path = Field(default_factory=lambda: cache_home() / "packs")
     encoder: str = "intfloat/multilingual-e5-small"
     generator: str = "HuggingFaceTB/SmolLM2-135M-Instruct"
     reranker: str = Field(
@@ -377,7 +377,8 @@ class Settings(BaseSettings):
         return "redis+socket://" + url.removeprefix("unix://") if url.startswith("unix://") else url
 
 
-def _cache_home() -> Path:
+def cache_home() -> Path:
+    """Where what can be fetched or made again is kept: model packs, what `geo bench` prepared."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "geo-engine"
 
 

@@ -50,6 +50,10 @@ class LexicalReader:
         """Live passages."""
         return int(self._searcher.num_docs)
 
+    def segment_count(self) -> int:
+        """Segments of the index: each is searched from the beginning, so few are faster than many."""
+        return int(self._searcher.num_segments)
+
     def ids(self) -> set[int]:
         """Passage ids of all live passages, for checks."""
         if not self.count():

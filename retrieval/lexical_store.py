@@ -30,7 +30,7 @@ from retrieval.lexical_writer import LexicalDocument, LexicalWriter
 FILES = "files.json"
 _CHUNK = 1 << 20
 _CHANGE_HEAP_BYTES = 32 << 20
-_BUILD_HEAP_BYTES = 128 << 20  # fewer, larger segments: less to merge
+_BUILD_HEAP_BYTES = 512 << 20  # fewer, larger segments: less to merge
 _KNOWN_LIMIT = 4096
 _known: dict[tuple[int, int, int, int], str] = {}
 _known_lock = threading.Lock()

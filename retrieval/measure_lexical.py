@@ -1,7 +1,8 @@
 """`geo bench lexical`: our lexical route against tantivy used alone and against bm25s, on the same tokens.
 
-Each side is a process that builds its index once and then answers the same questions, one at a time, in
-rounds that follow each other side by side, so that other work on the machine meets all of them.
+Each side is a process that answers the same questions, one at a time, in rounds that follow each other side
+by side, so that other work on the machine meets all of them. What they search is built once and kept
+(`measure_lexical_corpus.py`).
 """
 
 from __future__ import annotations
@@ -9,24 +10,30 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Any, Self
 
 from core.errors import GeoError
 from core.measured import machine, versions
 from ingest.peers import peer_python
-from retrieval.measure_texts import made_passages, made_questions
+from retrieval.measure_lexical_corpus import SEED, WORDS, index_place, key, passages, prepared
+from retrieval.measure_texts import made_questions
 
 PEERS = ("bm25s==0.3.16",)  # on the product's own tantivy, numba and numpy
 PEER_FOLDER = Path(".venv-peers-lexical")
-SEED = 20_260_112
-WORDS = 60_000
 LIMIT = {"ratio": 0.9, "ratio_best": 1.0, "exponent": 0.5, "add_visible_ms": 100}
+_CODE = {
+    "ours": ("lexical_writer.py", "lexical_store.py"),
+    "tantivy": ("peer_lexical.py",),
+    "bm25s": ("peer_lexical.py",),
+}
 MODES = {
     "k10": {"k": 10, "collections": None},
     "k50": {"k": 50, "collections": None},
@@ -51,13 +58,9 @@ def bench_lexical(*, sizes: Sequence[int], rounds: int, questions: int, note: No
         GeoError: a side ended before its time, or found other passages than it should.
     """
     by_size: dict[int, Figures] = {}
-    with TemporaryDirectory(prefix="geo-bench-") as scratch:
-        passages = made_passages(max(sizes), seed=SEED, words=WORDS)
-        for size in sorted(sizes):
-            place = Path(scratch) / str(size)
-            place.mkdir()
-            _write(place, passages[:size], made_questions(passages[:size], questions, seed=SEED))
-            by_size[size] = _one_size(place, size, rounds, note)
+    corpus = prepared(max(sizes), note)
+    for size in sorted(sizes):
+        by_size[size] = _one_size(corpus, size, rounds, questions, note)
     largest = by_size[max(sizes)]
     ours = {size: figures["k10"]["ours_ms"] for size, figures in by_size.items()}
     return {
@@ -109,40 +112,71 @@ class Side:
         return json.loads(line)
 
 
-def _write(place: Path, passages: Sequence[str], questions: Sequence[str]) -> None:
-    from retrieval.analyzer import tokens
-
-    with (place / "passages.jsonl").open("w", encoding="utf-8") as file:
-        for passage in passages:
-            row = {"text": passage, "tokens": " ".join(tokens(passage))}
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    (place / "questions.json").write_text(json.dumps(questions, ensure_ascii=False), encoding="utf-8")
-
-
-def _one_size(place: Path, size: int, rounds: int, note: Note) -> Figures:
-    python = str(peer_python(PEERS, PEER_FOLDER, beside_product=True))
+def _one_size(corpus: Path, size: int, rounds: int, questions: int, note: Note) -> Figures:
+    python = [str(peer_python(PEERS, PEER_FOLDER, beside_product=True)), "-P"]
     peer = str(Path(__file__).with_name("peer_lexical.py"))
     product = str(Path(__file__).parents[1])
-    note(f"{size} passages: building")
-    with (
-        Side("ours", [sys.executable, "-m", "retrieval.measure_lexical_child", str(place)]) as ours,
-        Side("tantivy", [python, "-P", peer, "tantivy", str(place), product]) as tantivy,
-        Side("bm25s", [python, "-P", peer, "bm25s", str(place), product]) as bm25s,
-    ):
-        figures: Figures = {}
-        for mode in MODES:
-            note(f"{size} passages: {mode}")
-            sides = {"ours": ours, "tantivy": tantivy}
-            if mode == "k10":
-                sides["bm25s"] = bm25s
-            figures[mode] = _compared(sides, mode, rounds)
-        figures["as_documented"] = _spread(typical([tantivy.ask(mode="as_documented") for _ in range(3)]))
-        figures["bm25s_batch_ms"] = _spread(typical([bm25s.ask(mode="batch") for _ in range(3)]))
-        figures["agreement_bm25s"] = _agreement(ours.ask(mode="found"), bm25s.ask(mode="found"))
-        added = ours.ask(mode="add")
-        figures |= {"add_visible_ms": _spread(added["visible_ms"]), "change_ms": _spread(added["change_ms"])}
-        figures["build_s"] = {side.name: side.ready["build_s"] for side in (ours, tantivy, bm25s)}
-        figures["rss_mib"] = {side.name: side.ready["rss_mib"] for side in (ours, tantivy, bm25s)}
+    own = [sys.executable, "-m", "retrieval.measure_lexical_child"]
+    places = {
+        name: index_place(name, size, key(size, SEED, WORDS, versions("tantivy"), PEERS, code=code))
+        for name, code in _CODE.items()
+    }
+    _built("ours", places["ours"], [*own, "build"], [str(corpus), str(size)], note)
+    for name in ("tantivy", "bm25s"):
+        rest = [product, str(corpus), str(size)]
+        _built(name, places[name], [*python, peer, "build", name], rest, note)
+    with TemporaryDirectory(prefix="geo-bench-") as scratch:
+        asked = Path(scratch) / "questions.json"
+        texts = made_questions(list(passages(corpus, size)), questions, seed=SEED)
+        asked.write_text(json.dumps(texts, ensure_ascii=False), encoding="utf-8")
+        with (
+            Side("ours", [*own, "serve", str(places["ours"]), str(asked)]) as ours,
+            Side(
+                "tantivy", [*python, peer, "serve", "tantivy", str(places["tantivy"]), product, str(asked)]
+            ) as tantivy,
+            Side(
+                "bm25s", [*python, peer, "serve", "bm25s", str(places["bm25s"]), product, str(asked)]
+            ) as bm25s,
+        ):
+            figures = _asked(ours, tantivy, bm25s, size, rounds, note)
+    figures["build_s"] = {
+        name: json.loads((place / "built.json").read_bytes())["build_s"] for name, place in places.items()
+    }
+    return figures
+
+
+def _built(name: str, place: Path, command: Sequence[str], rest: Sequence[str], note: Note) -> None:
+    """Build the index of a side unless it is there."""
+    if (place / "built.json").is_file():
+        return
+    note(f"{name}: building {place.name}")
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    begun = monotonic()
+    done = subprocess.run(  # noqa: S603 - our own scripts
+        [*command, str(place), *rest], stdout=subprocess.PIPE, text=True, check=False
+    )
+    if done.returncode:
+        raise GeoError(f"{name} could not build its index; the reason stands above.")
+    (place / "built.json").write_text(done.stdout.splitlines()[-1], encoding="utf-8")
+    note(f"{name}: built in {monotonic() - begun:.0f} s")
+
+
+def _asked(ours: Side, tantivy: Side, bm25s: Side, size: int, rounds: int, note: Note) -> Figures:
+    figures: Figures = {}
+    for mode in MODES:
+        note(f"{size} passages: {mode}")
+        sides = {"ours": ours, "tantivy": tantivy}
+        if mode == "k10":
+            sides["bm25s"] = bm25s
+        figures[mode] = _compared(sides, mode, rounds)
+    figures["as_documented"] = _spread(typical([tantivy.ask(mode="as_documented") for _ in range(3)]))
+    figures["bm25s_batch_ms"] = _spread(typical([bm25s.ask(mode="batch") for _ in range(3)]))
+    figures["agreement_bm25s"] = _agreement(ours.ask(mode="found"), bm25s.ask(mode="found"))
+    added = ours.ask(mode="add")
+    figures |= {"add_visible_ms": _spread(added["visible_ms"]), "change_ms": _spread(added["change_ms"])}
+    for name in ("rss_mib", "segments"):
+        figures[name] = {side.name: side.ready[name] for side in (ours, tantivy, bm25s)}
     return figures
 
 

@@ -18,15 +18,21 @@ _HAN = (
 
 
 def made_passages(
-    count: int, *, seed: int, shortest: int = 20, longest: int = 110, words: int = 8000
+    count: int, *, seed: int, shortest: int = 20, longest: int = 110, words: int = 8000, first: int = 0
 ) -> list[str]:
-    """Different passages of `shortest` to `longest` out of `words` words, English and Chinese in turn."""
+    """Different passages of `shortest` to `longest` out of `words` words, English and Chinese in turn.
+
+    Parts of one corpus differ in `first`, the number of their first passage, and share their words; so they
+    can be made beside each other.
+    """
     source = random.Random(seed)  # noqa: S311 - filler text, no secret
     english = [_word(source) for _ in range(words)]
     chinese = ["".join(source.choices(_HAN, k=2)) for _ in range(words)]
     rank = list(accumulate(1 / (n + 3) for n in range(words)))  # Zipf
+    if first:
+        source = random.Random(f"{seed}/{first}")  # noqa: S311 - filler text, no secret
     passages: list[str] = []
-    for number in range(count):
+    for number in range(first, first + count):
         language, length = (english, chinese)[number % 2], source.randint(shortest, longest)
         words_ = source.choices(language, cum_weights=rank, k=length)
         passages.append(_sentences(words_, source, *((" ", ". "), ("", "。"))[number % 2]) + f" {number}")
