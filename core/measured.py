@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -20,9 +21,19 @@ def machine() -> dict[str, Any]:
     }
 
 
-def resident_bytes() -> int:
-    """Memory of this process that is in RAM now."""
-    return psutil.Process().memory_info().rss
+def resident_bytes(*, without: Path | None = None) -> int:
+    """Memory of this process that is in RAM now.
+
+    Args:
+        without: a file whose mapped pages are not counted, such as a database: they are the system's cache,
+            shared by all processes that read it.
+    """
+    process = psutil.Process()
+    resident: int = process.memory_info().rss
+    if without is None:
+        return resident
+    maps: Any = process.memory_maps()
+    return resident - sum(one.rss for one in maps if one.path == str(without))
 
 
 def versions(*distributions: str) -> dict[str, str]:

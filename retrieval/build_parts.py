@@ -1,15 +1,16 @@
 """Filling the parts of a build: from the database, from served pages, or with an earlier generation's files.
 
-Each function goes on where `BuildState` says, and notes how far it is after every finished segment, so what
-a killed attempt had finished is not made again.
+Each function goes on where `BuildState` says, and notes how far it is after every finished segment. A segment
+that takes minutes is a draft until then (`segment_draft.py`), so a killed attempt costs seconds.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import islice
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import dropwhile, islice
 
 from core.db import Database
 from core.settings import get_settings
@@ -17,14 +18,17 @@ from core.types import Tier
 from retrieval import index_repository
 from retrieval.build_files import BuildFolder, BuildState, PartState
 from retrieval.embed import Encode, embed_missing
+from retrieval.files import DamagedIndex
 from retrieval.lexical_store import change_lexical
 from retrieval.lexical_writer import LexicalDocument
 from retrieval.manifest import LEXICAL
-from retrieval.segments import merge_rows, open_segment
+from retrieval.segment_draft import Draft
+from retrieval.segments import drafted, finished_segment, merge_rows, open_segment
 from retrieval.tier_writer import Layout, dead_masks, open_tier
 from retrieval.vector_tier import TierRef, VectorRow, VectorTier
 
 _SCAN = 500  # passages per read of the database
+_DRAFT = ".draft"  # beside the finished segments
 _SEALED = 100_000  # passages after which the words so far are sealed: what a killed build does again
 
 
@@ -54,11 +58,11 @@ class PartBuilder:
 
     def scan_tier(self, part: str) -> None:
         """Fill a tier with the live passages that the database has in it."""
-        progress = self.state.parts.setdefault(part, PartState())
+        progress = self._begun(part)
         while not progress.done:
-            seen = [progress]
-            tier = self._open(part)
-            self._count("vectors", tier.add(self._database_rows(part, layout().rows(Tier(part)), seen)))
+            draft, wanted, seen = self._draft(part, progress)
+            tier = self._open(part, draft)
+            self._count("vectors", tier.add(self._database_rows(part, wanted, seen)))
             self.state.tiers[part] = tier.commit()
             progress = self.state.parts[part] = seen[-1]
             self.files.save(self.state)
@@ -84,16 +88,18 @@ class PartBuilder:
 
     def compact_tier(self, part: str, ref: TierRef) -> None:
         """Fill a tier with the live rows of the files in `source`, which `ref` names."""
-        progress = self.state.parts.setdefault(part, PartState())
+        progress = self._begun(part)
         source = self.files.source.tier(part)
         segments = [open_segment(source.segments, one) for one in ref.segments]
         masks = dead_masks(source.dead, ref.dead, segments)
         served = merge_rows([(s, masks.get(s.ref.name)) for s in segments])
-        rows = (row for row in served if row.order > progress.after)
+        rows: Iterator[VectorRow] | None = None
         while not progress.done:
-            seen = [progress]
-            tier = self._open(part)
-            self._count("vectors", tier.add(self._page_rows(rows, layout().rows(Tier(part)), seen)))
+            draft, wanted, seen = self._draft(part, progress)
+            if rows is None:
+                rows = dropwhile(lambda row, after=seen[-1].after: row.order <= after, served)
+            tier = self._open(part, draft)
+            self._count("vectors", tier.add(self._page_rows(rows, wanted, seen)))
             self.state.tiers[part] = tier.commit()
             progress = self.state.parts[part] = seen[-1]
             self.files.save(self.state)
@@ -139,10 +145,38 @@ class PartBuilder:
             self._count("texts", len(batch))
             self.step(len(batch))
 
-    def _open(self, part: str) -> VectorTier:
+    def _begun(self, part: str) -> PartState:
+        """How far a tier is, with a segment that was finished by a process killed before it noted that."""
+        progress = self.state.parts.setdefault(part, PartState())
+        if progress.done:
+            return progress
+        folder, ref = self.files.index.tier(part).segments, self.state.tiers.get(part, TierRef())
+        for name in {path.name for path in folder.glob("seg_*")} - {s.name for s in ref.segments}:
+            with suppress(DamagedIndex):
+                found = finished_segment(folder, name)
+                if progress.after < found.order(0):
+                    self.state.tiers[part] = ref = replace(ref, segments=(*ref.segments, found.ref))
+                    progress = self.state.parts[part] = PartState(found.order(found.ref.count - 1))
+                    self._count("vectors", found.ref.count)
+                    self._count("passages", found.ref.count)
+                    self.step(found.ref.count)
+        return progress
+
+    def _draft(self, part: str, progress: PartState) -> tuple[Draft, int, list[PartState]]:
+        """The segment that is being written: its draft, how many rows it may still get, and after which."""
+        draft = Draft(self.files.index.tier(part).segments / _DRAFT, lambda: self.step(0))
+        wanted, noted = layout().rows(Tier(part)), drafted(draft, self.state.dimension)
+        if noted is None or noted.last is None or noted.last <= progress.after:
+            draft.begin()
+            return draft, wanted, [progress]
+        self._count("passages", len(noted.ids))
+        self.step(len(noted.ids))
+        return draft, 0 if noted.complete else wanted - len(noted.ids), [PartState(noted.last)]
+
+    def _open(self, part: str, draft: Draft) -> VectorTier:
         return open_tier(
             self.files.index.tier(part), Tier(part), self.state.tiers.get(part, TierRef()),
-            dimension=self.state.dimension, layout=layout(),
+            dimension=self.state.dimension, layout=layout(), draft=draft,
         )  # fmt: skip
 
     def _count(self, name: str, count: int) -> None:

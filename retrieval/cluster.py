@@ -5,14 +5,22 @@ FAISS has one, but its wheel's BLAS takes two to three times as long as numpy's 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from retrieval.vector_tier import Ids, Vector
 
 _BLOCK = 4096  # rows per product: [4096, lists] float32 is 32 MB with 2,048 lists
 
+Step = Callable[[str, Callable[[], Vector]], Vector]
 
-def centroids(sample: Vector, count: int, *, rounds: int, seed: int) -> Vector:
+
+def _made(_name: str, make: Callable[[], Vector]) -> Vector:
+    return make()
+
+
+def centroids(sample: Vector, count: int, *, rounds: int, seed: int, step: Step = _made) -> Vector:
     """Centres of `count` clusters of unit vectors.
 
     Args:
@@ -20,23 +28,31 @@ def centroids(sample: Vector, count: int, *, rounds: int, seed: int) -> Vector:
         count: clusters, at least 1.
         rounds: of assigning and averaging.
         seed: decides where they start.
+        step: called as `step(name, make)` for each round; may know what `make` would give.
 
     Returns:
         [count, d] float32, unit length. A cluster that ran empty starts anew from a row of the sample.
     """
     random = np.random.default_rng(seed)
     centres = sample[np.sort(random.choice(len(sample), count, replace=False))].copy()
-    for _ in range(rounds):
-        member = nearest(sample, centres)
-        order = np.argsort(member, kind="stable")
-        present, first = np.unique(member[order], return_index=True)
-        sums = np.add.reduceat(sample[order], first, axis=0)
-        centres[present] = sums
-        empty = np.setdiff1d(np.arange(count), present)
-        centres[empty] = sample[random.choice(len(sample), len(empty), replace=False)]
-        lengths = np.linalg.norm(centres, axis=1, keepdims=True)
-        centres = np.where(lengths > 0, centres / np.maximum(lengths, 1e-12), sample[:1]).astype(np.float32)
+    for number in range(rounds):
+        random = np.random.default_rng((seed, number))
+        centres = step(f"centroids-{number}", lambda now=centres, draw=random: _moved(sample, now, draw))
     return centres
+
+
+def _moved(sample: Vector, centres: Vector, random: np.random.Generator) -> Vector:
+    """One round: every centre goes to the middle of its rows."""
+    count, centres = len(centres), centres.copy()
+    member = nearest(sample, centres)
+    order = np.argsort(member, kind="stable")
+    present, first = np.unique(member[order], return_index=True)
+    sums = np.add.reduceat(sample[order], first, axis=0)
+    centres[present] = sums
+    empty = np.setdiff1d(np.arange(count), present)
+    centres[empty] = sample[random.choice(len(sample), len(empty), replace=False)]
+    lengths = np.linalg.norm(centres, axis=1, keepdims=True)
+    return np.where(lengths > 0, centres / np.maximum(lengths, 1e-12), sample[:1]).astype(np.float32)
 
 
 def nearest(rows: Vector, centres: Vector) -> Ids:

@@ -2,7 +2,8 @@
 
 Questions are ranked by the real code (encoder, routes, fusion, rerank) at fixed times, whatever the answers
 before them take, so a machine that falls behind is seen in the latencies. Workers and builds are processes
-of their own, as nice as the product's. The three loads take turns; ratios are of medians over the rounds.
+of their own, as nice as the product's; they have loaded what they need before a load begins. The three loads
+take turns; ratios are of medians over the rounds.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ import json
 import statistics
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,19 +21,19 @@ from typing import IO, Any
 
 from core.errors import GeoError
 from core.measured import machine, resident_bytes, versions
-from core.models import DocumentRow
 from core.settings import get_settings
 from core.types import Scope
 from retrieval.measure import LIBRARIES, SEED
-from retrieval.measure_rebuild_corpus import Corpus, prepare
-from retrieval.scratch import ScratchStack, scratch_stack
+from retrieval.measure_rebuild_churn import Churn, coming_and_going, warm
+from retrieval.measure_rebuild_corpus import Corpus, prepared
+from retrieval.scratch import ScratchStack
 
 LIMIT = {"failed": 0, "stale": 0, "p99_ratio": 1.5, "p99_ratio_with_uploads": 3.0, "fresh_s": 1.0,
          "extra_memory_shards": 1.0}  # fmt: skip
 _RATE = 20.0
 _THREADS = 8
 _WANTED = 8  # passages an answer is made of
-_UPLOAD_EVERY_S, _DELETE_EVERY_S = 1.0, 2.0
+_LOOK_EVERY = 10  # questions between two looks at the memory, which take milliseconds
 _LOADS = ("alone", "rebuild", "rebuild_and_uploads")
 _STAGES = ("ingest.normalize", "ingest.disambiguate", "ingest.purge")
 _INDEX = ("retrieval.index", "retrieval.unindex", "retrieval.place")
@@ -54,15 +54,6 @@ class _Outcome:
         return _quantile(self.latencies_s, 0.99)
 
 
-@dataclass(slots=True)
-class _Churn:
-    """Documents that come and go: when they were ready, when found, when deleted."""
-
-    fresh_s: list[float] = field(default_factory=list[float])
-    deleted: dict[str, float] = field(default_factory=dict[str, float])
-    uploaded: int = 0
-
-
 def bench_rebuild(*, size: int, rounds: int, seconds: float, note: Note = print) -> Figures:
     """Measure what a rebuild costs those who ask meanwhile.
 
@@ -76,23 +67,24 @@ def bench_rebuild(*, size: int, rounds: int, seconds: float, note: Note = print)
         GeoError: a build did not end as published.
     """
     outcomes = {load: [_Outcome() for _ in range(rounds)] for load in _LOADS}
-    churn, ends = _Churn(), list[Figures]()
-    with scratch_stack() as stack:
-        note("corpus")
-        corpus = prepare(stack, size)
-        asking = _Asking(stack, corpus)
-        asking.put(2 * _RATE, _Outcome())  # warm
-        idle = resident_bytes()
+    churn, ends = Churn(), list[Figures]()
+    peaks = dict.fromkeys(_LOADS, 0)
+    with prepared(size, note) as (stack, corpus):
+        asking = _Asking(stack, corpus, churn.deleted)
+        note(f"{len(corpus.questions)} questions to begin with")
+        asking.put(len(corpus.questions), _Outcome())  # caches are full, so memory stands still
         for at in range(rounds):
             for load in _LOADS:
                 note(f"round {at + 1}: {load}")
+                asking.peak = 0
                 with _beside(load, stack, corpus, churn, ends, asking):
                     asking.put(seconds * _RATE, outcomes[load][at])
-        own_extra = max(0, asking.peak - idle)
+                peaks[load] = max(peaks[load], asking.peak)
     _check(ends)
+    own_extra = max(0, max(peaks.values()) - peaks["alone"])
     merged = [one for found in outcomes.values() for one in found]
     p99 = {load: statistics.median(one.p99_s for one in found) for load, found in outcomes.items()}
-    extra = max(own_extra, *(end["peak"] - end["before"] for end in ends))
+    builder = max(end["peak"] - end["before"] for end in ends)
     return {
         "queries": sum(len(one.latencies_s) for one in merged),
         "failed": sum(one.failed for one in merged),
@@ -101,8 +93,8 @@ def bench_rebuild(*, size: int, rounds: int, seconds: float, note: Note = print)
         "p99_ratio_with_uploads": round(p99["rebuild_and_uploads"] / p99["alone"], 3),
         "fresh_s": round(max(churn.fresh_s), 3) if churn.fresh_s else None,
         "fresh_median_s": round(statistics.median(churn.fresh_s), 3) if churn.fresh_s else None,
-        "extra_memory_shards": round(extra / corpus.shard_bytes, 3),
-        "extra_bytes": {"builder": extra, "reader": own_extra, "shard": corpus.shard_bytes},
+        "extra_memory_shards": round(max(own_extra, builder) / corpus.shard_bytes, 3),
+        "extra_bytes": {"builder": builder, "reader": own_extra, "shard": corpus.shard_bytes},
         "p50_ms": {load: round(1000 * _median(found, 0.5), 1) for load, found in outcomes.items()},
         "p99_ms": {load: [round(1000 * one.p99_s, 1) for one in found] for load, found in outcomes.items()},
         "builds": sum(len(end["builds"]) for end in ends),
@@ -121,14 +113,15 @@ def bench_rebuild(*, size: int, rounds: int, seconds: float, note: Note = print)
 class _Asking:
     """Asks at fixed times and checks what is shown."""
 
-    def __init__(self, stack: ScratchStack, corpus: Corpus) -> None:
+    def __init__(self, stack: ScratchStack, corpus: Corpus, deleted: Mapping[str, float]) -> None:
         from retrieval.tiers import get_reader
 
         self._stack, self._corpus, self._reader = stack, corpus, get_reader()
         self._pool = ThreadPoolExecutor(_THREADS)
         self._asked = 0
-        self.deleted: dict[str, float] = {}
-        self.peak = resident_bytes()
+        self._deleted = deleted
+        self.peak = 0
+        self._rows = get_settings().root / "geo.sqlite3"
 
     def put(self, count: float, outcome: _Outcome) -> None:
         """Ask `count` questions, `_RATE` in a second."""
@@ -140,8 +133,8 @@ class _Asking:
             text = self._corpus.questions[self._asked % len(self._corpus.questions)]
             self._asked += 1
             running.append(self._pool.submit(self._ask, text, due, outcome))
-            if n % 4 == 0:
-                self.peak = max(self.peak, resident_bytes())
+            if n % _LOOK_EVERY == 0:
+                self.peak = max(self.peak, resident_bytes(without=self._rows))
         for one in running:
             one.result()
 
@@ -157,7 +150,7 @@ class _Asking:
             outcome.failed += 1
             return
         outcome.latencies_s.append(time.monotonic() - due)
-        gone = {document for document, at in list(self.deleted.items()) if at < begun}
+        gone = {document for document, at in list(self._deleted.items()) if at < begun}
         if shown & (self._corpus.foreign | gone):
             outcome.stale += 1
         if not shown:
@@ -173,17 +166,19 @@ class _Asking:
 
 @contextmanager
 def _beside(
-    load: str, stack: ScratchStack, corpus: Corpus, churn: _Churn, ends: list[Figures], asking: _Asking
+    load: str, stack: ScratchStack, corpus: Corpus, churn: Churn, ends: list[Figures], asking: _Asking
 ) -> Generator[None]:
     """The load beside the questions."""
     if load == "alone":
         yield
         return
-    with _child("builds") as builds:
-        if load == "rebuild":
+    if load == "rebuild":
+        with _child("builds") as builds:
             yield
-        else:
-            with _child("work", *_STAGES), _child("work", *_INDEX), _coming_and_going(stack, churn, asking):
+    else:
+        with _child("work", *_STAGES), _child("work", *_INDEX):
+            warm(stack, churn)
+            with _child("builds") as builds, coming_and_going(stack, churn, asking.find):
                 yield
     ends.append(builds)
     if corpus.shard_bytes <= 0:
@@ -215,62 +210,6 @@ def _line(stream: IO[str] | None) -> str:
         if line.strip() == "ready" or line.startswith("{"):
             return line
     raise GeoError("A process beside the questions ended early; its reason stands above.")
-
-
-@contextmanager
-def _coming_and_going(stack: ScratchStack, churn: _Churn, asking: _Asking) -> Generator[None]:
-    """Upload a document every second, look when it is ready and when it is found, delete older ones."""
-    stop = threading.Event()
-    threads = [
-        threading.Thread(target=_upload_some, args=(stack, churn, asking, stop)),
-        threading.Thread(target=_delete_some, args=(stack, churn, asking, stop)),
-    ]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-
-
-def _upload_some(stack: ScratchStack, churn: _Churn, asking: _Asking, stop: threading.Event) -> None:
-    from retrieval.scratch import CorpusDocument
-
-    while not stop.wait(_UPLOAD_EVERY_S):
-        churn.uploaded += 1
-        code = f"QX{churn.uploaded:05d}Z"
-        text = f"The valve with the code {code} is opened at noon and closed in the evening."
-        known = set(stack.corpus_ids)
-        stack.upload([CorpusDocument(code, code, text)])
-        (document_id,) = set(stack.corpus_ids) - known
-        if _until_ready(stack, document_id, stop):
-            ready = time.monotonic()
-            while not asking.find(f"When is the valve with the code {code} opened?", document_id):
-                if time.monotonic() - ready > 10:
-                    break
-            churn.fresh_s.append(time.monotonic() - ready)
-
-
-def _until_ready(stack: ScratchStack, document_id: str, stop: threading.Event) -> bool:
-    while not stop.wait(0.01):
-        with stack.db.read() as session:
-            if session.get_one(DocumentRow, document_id).status == "ready":
-                return True
-    return False
-
-
-def _delete_some(stack: ScratchStack, churn: _Churn, asking: _Asking, stop: threading.Event) -> None:
-    from ingest.service import delete_document
-
-    while not stop.wait(_DELETE_EVERY_S):
-        waiting = [d for d in list(stack.corpus_ids) if d not in churn.deleted][: -int(5 / _UPLOAD_EVERY_S)]
-        if not waiting:
-            continue
-        with stack.db.write() as session:
-            delete_document(session, stack.scope, document_id=waiting[0])
-        churn.deleted[waiting[0]] = asking.deleted[waiting[0]] = time.monotonic()
 
 
 def _check(ends: Sequence[Figures]) -> None:

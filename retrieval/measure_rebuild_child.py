@@ -49,13 +49,14 @@ def build(stop: threading.Event) -> dict[str, Any]:
     """Rebuild everything from the database, again and again."""
     import_module("retrieval.rebuild")  # before the memory is looked at
     db, stats = get_database(), list[dict[str, Any]]()
-    before = peak = resident_bytes()
+    rows = get_settings().root / "geo.sqlite3"
+    before = peak = resident_bytes(without=rows)
     watching = threading.Event()
 
     def watch() -> None:
         nonlocal peak
-        while not watching.wait(0.05):
-            peak = max(peak, resident_bytes())
+        while not watching.wait(0.25):
+            peak = max(peak, resident_bytes(without=rows))
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()

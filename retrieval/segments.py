@@ -31,6 +31,7 @@ from core.ids import new_id
 from retrieval.early_pages import EarlyPages
 from retrieval.files import DamagedIndex, checksum, checksum_of_file, read_checked, sync_folder, write_durably
 from retrieval.passage_ids import PassageIds
+from retrieval.segment_draft import Draft, Noted, Pace, Steps
 from retrieval.selection import Mask, OwnerSpan
 from retrieval.structures import StructurePlan, build_structure
 from retrieval.vector_pages import PageFile, PageWriter, rows_per_page
@@ -68,6 +69,11 @@ class Segment:
             raise DamagedIndex(f"Index file {path.name} of {path.parent.name} does not match its checksum.")
         return path
 
+    def order(self, row: int) -> tuple[str, str, int]:
+        """`VectorRow.order` of a row."""
+        span = self.owner(row)
+        return span.tenant_id, span.collection_id, int(self.ids.at(np.asarray([row], np.int64))[0])
+
     def owner(self, row: int) -> OwnerSpan:
         """Who has this row."""
         return self.spans[bisect_right(self.spans, row, key=lambda span: span.start) - 1]
@@ -100,7 +106,13 @@ class Segment:
 
 
 def write_segments(
-    folder: Path, rows: Iterable[VectorRow], *, dimension: int, max_rows: int, plan: StructurePlan
+    folder: Path,
+    rows: Iterable[VectorRow],
+    *,
+    dimension: int,
+    max_rows: int,
+    plan: StructurePlan,
+    draft: Draft | None = None,
 ) -> list[SegmentRef]:
     """Write rows into as many segments as `max_rows` asks for; one page is in memory at a time.
 
@@ -110,6 +122,7 @@ def write_segments(
         dimension: numbers per vector.
         max_rows: rows per segment.
         plan: which search structure the segments get.
+        draft: where they are written so that a later call goes on; `rows` then follow what `drafted` says.
 
     Raises:
         ValueError: rows out of order, or a vector of another width.
@@ -117,19 +130,34 @@ def write_segments(
     refs: list[SegmentRef] = []
     writer: _SegmentWriter | None = None
     last: tuple[str, str, int] | None = None
-    for row in rows:
-        if last is not None and row.order <= last:
-            raise ValueError(f"rows are not ascending: {row.order} after {last}")
-        last = row.order
-        if writer is None:
-            writer = _SegmentWriter(folder, dimension, plan)
-        writer.add(row)
-        if writer.count == max_rows:
+    if draft is not None and (noted := drafted(draft, dimension)) is not None:
+        writer, last = _SegmentWriter(folder, dimension, plan, draft, noted), noted.last
+        if noted.complete or writer.count >= max_rows:
             refs.append(writer.finish())
             writer = None
+    try:
+        for row in rows:
+            if last is not None and row.order <= last:
+                raise ValueError(f"rows are not ascending: {row.order} after {last}")
+            last = row.order
+            if writer is None:
+                writer = _SegmentWriter(folder, dimension, plan, draft)
+            writer.add(row)
+            if writer.count == max_rows:
+                refs.append(writer.finish())
+                writer = None
+    except BaseException:
+        if writer is not None:
+            writer.keep()
+        raise
     if writer is not None:
         refs.append(writer.finish())
     return refs
+
+
+def drafted(draft: Draft, dimension: int) -> Noted | None:
+    """The rows that an earlier attempt left in a draft."""
+    return draft.noted(dimension, rows_per_page(dimension))
 
 
 def merge_rows(segments: Sequence[tuple[Segment, Mask | None]]) -> Iterator[VectorRow]:
@@ -164,16 +192,46 @@ def open_segment(folder: Path, ref: SegmentRef) -> Segment:
     )  # fmt: skip
 
 
+def finished_segment(folder: Path, name: str) -> Segment:
+    """A finished segment that nothing names yet. Raises `DamagedIndex` unless all of it is in order."""
+    try:
+        content = (folder / name / _HEADER).read_bytes()
+        header: dict[str, Any] = json.loads(content)
+        ref = SegmentRef(name, int(header["count"]), checksum(content), str(header["kind"]))
+    except (OSError, ValueError, KeyError) as error:
+        raise DamagedIndex(f"The header of segment {name} cannot be read.") from error
+    segment = open_segment(folder, ref)
+    segment.verify()
+    return segment
+
+
 class _SegmentWriter:
-    def __init__(self, folder: Path, dimension: int, plan: StructurePlan) -> None:
+    """One segment; `noted` are the rows of a draft that are there already."""
+
+    def __init__(
+        self,
+        folder: Path,
+        dimension: int,
+        plan: StructurePlan,
+        draft: Draft | None = None,
+        noted: Noted | None = None,
+    ) -> None:
         self._final = folder / new_id("seg")
-        self._aside = folder / f".{self._final.name}.tmp"
-        self._aside.mkdir(parents=True)
+        self._draft, self._pace = draft, Pace()
+        if draft is None:
+            self._aside = folder / f".{self._final.name}.tmp"
+            self._aside.mkdir(parents=True)
+        else:
+            self._aside = draft.folder
+            if noted is None:
+                draft.begin()
         self._dimension, self._plan = dimension, plan
         self._page_rows = rows_per_page(dimension)
-        self._pages = PageWriter(self._aside / _VECTORS, dimension, self._page_rows)
-        self._ids = array("q")
-        self._spans: list[OwnerSpan] = []
+        sums = () if noted is None else noted.sums.tolist()
+        self._pages = PageWriter(self._aside / _VECTORS, dimension, self._page_rows, sums)
+        self._ids = array("q", () if noted is None else noted.ids.tobytes())
+        self._spans: list[OwnerSpan] = [] if noted is None else list(noted.spans)
+        self._complete = noted.sums if noted is not None and noted.complete else None
 
     @property
     def count(self) -> int:
@@ -192,9 +250,25 @@ class _SegmentWriter:
             self._spans.append(OwnerSpan(row.tenant_id, row.collection_id, at, at + 1))
         self._ids.append(row.passage_id)
         self._pages.add(row.vector)
+        if self._draft is not None and not len(self._ids) % self._page_rows and self._pace.due():
+            self._note(self._draft)
+
+    def keep(self) -> None:
+        """Note what is there: the work was stopped between two rows."""
+        if self._draft is not None and self._complete is None:
+            self._note(self._draft)
+
+    def _note(self, draft: Draft, complete: npt.NDArray[np.uint64] | None = None) -> None:
+        draft.note(
+            self._pages, self._ids, self._spans,
+            dimension=self._dimension, page_rows=self._page_rows, complete=complete,
+        )  # fmt: skip
 
     def finish(self) -> SegmentRef:
         sums, ids = self._pages.finish(), np.asarray(self._ids, np.int64)
+        if self._draft is not None and self._complete is None:
+            self._complete = sums
+            self._note(self._draft, complete=sums)
         pages = PageFile(self._aside / _VECTORS, len(ids), self._dimension, self._page_rows, sums)
         kind = self._plan.kind(len(ids))
         header: dict[str, Any] = {
@@ -207,11 +281,14 @@ class _SegmentWriter:
             "pages": write_durably(self._aside / _SUMS, _npy(sums)),
             "spans": [[s.tenant_id, s.collection_id, s.start, s.end] for s in self._spans],
         }
-        built = build_structure(kind, pages, self._plan, self._aside / _STRUCTURE)
+        steps = Steps() if self._draft is None else self._draft.steps()
+        built = build_structure(kind, pages, self._plan, self._aside / _STRUCTURE, steps)
         if built is not None:
             header["structure"], header["calibration"] = built.checksum, built.calibration
         content = json.dumps(header, separators=(",", ":")).encode()
         write_durably(self._aside / _HEADER, content)
+        if self._draft is not None:
+            self._draft.finish()
         self._aside.rename(self._final)
         sync_folder(self._final.parent)
         return SegmentRef(self._final.name, len(ids), checksum(content), kind)

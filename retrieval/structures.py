@@ -36,6 +36,7 @@ from retrieval.faiss_index import (
     read_lists,
 )
 from retrieval.files import checksum_of_file
+from retrieval.segment_draft import Pace, Steps
 from retrieval.selection import Selection
 from retrieval.vector_pages import PageFile
 from retrieval.vector_tier import Ids, Vector
@@ -96,7 +97,9 @@ def list_count(rows: int) -> int:
     return max(1, min(rows // _PER_LIST, round(2 * rows**0.5)))
 
 
-def build_structure(kind: str, pages: PageFile, plan: StructurePlan, path: Path) -> Built | None:
+def build_structure(
+    kind: str, pages: PageFile, plan: StructurePlan, path: Path, steps: Steps | None = None
+) -> Built | None:
     """Build, calibrate and store the structure of one segment.
 
     Args:
@@ -104,6 +107,7 @@ def build_structure(kind: str, pages: PageFile, plan: StructurePlan, path: Path)
         pages: the originals, complete.
         plan: its recall floor is what the structure is calibrated to.
         path: where the file goes; durable on return.
+        steps: keeps what took seconds to compute, for an attempt after this one.
 
     Returns:
         None for a kind that has no file.
@@ -113,7 +117,7 @@ def build_structure(kind: str, pages: PageFile, plan: StructurePlan, path: Path)
     if kind == "graph":
         structure: Graph | Lists = build_graph(pages.block(0, pages.count))
     else:
-        structure = _build_lists(kind, pages)
+        structure = _build_lists(kind, pages, steps or Steps())
     structure.write(path)
     with path.open("rb") as file:
         os.fsync(file.fileno())
@@ -192,16 +196,35 @@ class Structure:
         return self.index.search_exact(query, k, selection) if isinstance(self.index, Graph) else None
 
 
-def _build_lists(kind: str, pages: PageFile) -> Lists:
+def _build_lists(kind: str, pages: PageFile, steps: Steps) -> Lists:
     lists = list_count(pages.count)
     sample = _sample(pages, min(pages.count, max(lists * _TRAINED_PER_LIST, 1024)))
-    centres = cluster.centroids(sample, lists, rounds=_ROUNDS, seed=_SEED)
+    centres = cluster.centroids(sample, lists, rounds=_ROUNDS, seed=_SEED, step=steps.once)
     bits = kind == "bits"
     builder = ListsBuilder(centres, 1 if bits else 8, sample, _rotation(pages.dimension) if bits else None)
+    member = _members(pages, centres, steps)
     for start, block in pages.blocks():
-        rows = block.astype(np.float32)
-        builder.add(start, rows, cluster.nearest(rows, centres))
+        builder.add(start, block.astype(np.float32), member[start : start + len(block)])
     return builder.finish()
+
+
+def _members(pages: PageFile, centres: Vector, steps: Steps) -> Ids:
+    """The list of every row: most of the work of building lists, kept in parts of some seconds."""
+    parts: list[Ids] = []
+    count = noted = 0
+    while (part := steps.get(f"members-{count}")) is not None:
+        parts.append(part.astype(np.int64))
+        count = noted = count + len(part)
+    pace = Pace()
+    fresh: list[Ids] = []
+    for start, block in pages.blocks(count):
+        fresh.append(cluster.nearest(block.astype(np.float32), centres))
+        count = start + len(block)
+        if pace.due() or count == pages.count:
+            parts.append(np.concatenate(fresh))
+            steps.keep(f"members-{noted}", parts[-1].astype(np.int32))
+            noted, fresh = count, []
+    return np.concatenate(parts)
 
 
 def _sample(pages: PageFile, count: int) -> Vector:

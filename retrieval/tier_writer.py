@@ -20,6 +20,7 @@ from core.types import Tier
 from retrieval.calibrate import SCANNED_ROWS
 from retrieval.files import DamagedIndex
 from retrieval.manifest import TierFolder
+from retrieval.segment_draft import Draft
 from retrieval.segments import (
     Segment,
     dead_rows_file,
@@ -67,7 +68,13 @@ class Layout:
 
 
 def open_tier(
-    folder: TierFolder, tier: Tier, ref: TierRef, *, dimension: int, layout: Layout | None = None
+    folder: TierFolder,
+    tier: Tier,
+    ref: TierRef,
+    *,
+    dimension: int,
+    layout: Layout | None = None,
+    draft: Draft | None = None,
 ) -> SegmentedTier:
     """Open one tier of a generation for changing.
 
@@ -77,17 +84,27 @@ def open_tier(
         ref: what is served now; `TierRef()` for a new tier.
         dimension: numbers per vector.
         layout: see there; None when nothing will be added.
+        draft: of the segments that are added, for work that takes minutes; see `write_segments`.
 
     Raises:
         DamagedIndex: a header, an id list or the tombstones are missing or do not match.
     """
-    return SegmentedTier(folder, tier, ref, dimension, layout or Layout())
+    return SegmentedTier(folder, tier, ref, dimension, layout or Layout(), draft)
 
 
 class SegmentedTier:
     """Made by `open_tier`. Holds ids and tombstones in memory, no vectors."""
 
-    def __init__(self, folder: TierFolder, tier: Tier, ref: TierRef, dimension: int, layout: Layout) -> None:
+    def __init__(
+        self,
+        folder: TierFolder,
+        tier: Tier,
+        ref: TierRef,
+        dimension: int,
+        layout: Layout,
+        draft: Draft | None = None,
+    ) -> None:
+        self._draft = draft
         self._segments_folder, self._dead_folder = folder.segments, folder.dead
         self._tier, self._ref, self._dimension, self._layout = tier, ref, dimension, layout
         self._segments = [_opened(self._segments_folder, one) for one in ref.segments]
@@ -108,6 +125,7 @@ class SegmentedTier:
             dimension=self._dimension,
             max_rows=self._layout.rows(self._tier),
             plan=self._layout.plan(self._tier),
+            draft=self._draft,
         )
         for name, dead in replaced:
             self._bury(name, dead)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -151,13 +151,19 @@ class PageFile:
 
 
 class PageWriter:
-    """Writes `vectors.f16`, a page in memory at a time."""
+    """Writes `vectors.f16`, a page in memory at a time.
 
-    def __init__(self, path: Path, dimension: int, page_rows: int) -> None:
-        self._file = path.open("wb")
+    Args:
+        path: of the file.
+        dimension, page_rows: numbers per row, rows per page.
+        sums: checksums of pages that the file holds already and that are kept; none begins it anew.
+    """
+
+    def __init__(self, path: Path, dimension: int, page_rows: int, sums: Sequence[int] = ()) -> None:
+        self._file = path.open("ab" if sums else "wb")
         self._dimension, self._page_rows = dimension, page_rows
         self._waiting = bytearray()
-        self._sums: list[int] = []
+        self._sums: list[int] = list(sums)
 
     def add(self, vector: bytes) -> None:
         """Append one row."""
@@ -165,15 +171,20 @@ class PageWriter:
         if len(self._waiting) == 2 * self._dimension * self._page_rows:
             self._write()
 
+    def sync(self) -> Sums:
+        """Make the pages that are full durable; returns their checksums."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return np.asarray(self._sums, np.uint64)
+
     def finish(self) -> Sums:
         """Make the file durable; returns the checksums of its pages."""
         if self._waiting:
             self._waiting += bytes(2 * self._dimension * self._page_rows - len(self._waiting))
             self._write()
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        sums = self.sync()
         self._file.close()
-        return np.asarray(self._sums, np.uint64)
+        return sums
 
     def _write(self) -> None:
         self._file.write(self._waiting)
