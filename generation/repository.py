@@ -55,7 +55,7 @@ from generation.values import (
     SourceView,
     join_sentences,
 )
-from retrieval.query_repository import live_passages
+from retrieval.live import live_passages
 
 _OPEN = (AnswerStatus.QUEUED.value, AnswerStatus.RUNNING.value)
 _PLAN_ROW = 1

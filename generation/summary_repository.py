@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from core.models import DocumentRow, EvidenceRow, PassageRow
 from core.types import Evidence, Scope
 from generation.summarize import MAX_PASSAGES
-from retrieval.query_repository import live_passages
+from retrieval.live import live_passages
 
 
 def document_evidence(session: Session, scope: Scope, document_id: str) -> tuple[Evidence, ...]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, false, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, false, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from core.db import affected, utcnow
+from core.db import affected, plain_rows, utcnow
 from core.errors import NotFound
 from core.jobs import add_job
 from core.models import (
@@ -382,17 +383,21 @@ def ask_relink(session: Session, tenant_id: str, change: str, entity_ids: Sequen
 
 def catalogue_stamp(session: Session, tenant_id: str) -> tuple[int, int, int]:
     """Changes whenever the tenant's catalogue does; every change is an event or the undoing of one."""
-    newest, undone = session.execute(
-        select(func.max(EntityEventRow.id), func.sum(case((EntityEventRow.undone, 1), else_=0))).where(
-            EntityEventRow.tenant_id == tenant_id
-        )
-    ).one()
-    entities = session.scalar(
+    newest, undone, entities = tuple(plain_rows(session, _stamp(), {"tenant": tenant_id}).one())
+    return int(newest or 0), int(undone or 0), int(entities or 0)
+
+
+@lru_cache(maxsize=1)
+def _stamp() -> Select[*tuple[Any, ...]]:
+    tenant = bindparam("tenant")
+    entities = (
         select(func.count())
         .select_from(EntityRow)
-        .where(EntityRow.tenant_id == tenant_id, EntityRow.provenance != GROWN)
+        .where(EntityRow.tenant_id == tenant, EntityRow.provenance != GROWN)
+        .scalar_subquery()
     )
-    return int(newest or 0), int(undone or 0), int(entities or 0)
+    undone = func.sum(case((EntityEventRow.undone, 1), else_=0))
+    return select(func.max(EntityEventRow.id), undone, entities).where(EntityEventRow.tenant_id == tenant)
 
 
 def load_catalogue(session: Session, tenant_id: str) -> Catalogue:

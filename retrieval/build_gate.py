@@ -20,8 +20,8 @@ from retrieval import build_repository
 from retrieval.build_repository import SavedQuestion
 from retrieval.filters import Filters
 from retrieval.lexical_store import open_lexical
+from retrieval.live import live_languages
 from retrieval.manifest import LEXICAL, IndexFolder, Manifest
-from retrieval.query_repository import live_languages
 from retrieval.recall_monitor import recall_at
 from retrieval.tier_snapshot import load_tier
 from retrieval.vector_tier import Found, TierRef, TierSnapshot, Vector

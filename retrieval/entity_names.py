@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import regex
-from sqlalchemy import func, select
+from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.orm import Session
 
+from core.among import among, bound
+from core.db import plain_rows
 from core.models import EntityAliasRow, EntityRow, MentionRow
 from ingest.catalogue import Catalogue, alias_key
 from ingest.growth import GROWN
@@ -33,7 +37,6 @@ _COMMON = FUNCTION_WORDS | {
 }  # fmt: skip
 _QUESTION_CHARS = 200  # names stand near the question; a longer text is a document
 _HAN_UNITS, _WORDS = 16, 6  # characters and words of the longest name that is looked up
-_LOOKUP = 400  # keys per statement
 _MAX_READINGS = 12  # of one name; a name of more is hardly one
 _MIN_SHARE = 0.02
 _AFFILIATIONS = 400  # rows of people's affiliations that are read
@@ -114,19 +117,10 @@ def _shares(weights: Mapping[str, float]) -> dict[str, float]:
 def _grown(session: Session, tenant_id: str, spans: Mapping[_Place, str]) -> dict[_Place, dict[str, float]]:
     """Entities that documents brought, by their whole names."""
     named: dict[str, dict[str, float]] = defaultdict(dict)
-    for keys in _chunks(spans.values()):
-        for folded, entity_id in session.execute(
-            select(EntityAliasRow.folded, EntityAliasRow.entity_id)
-            .join(EntityRow, EntityRow.id == EntityAliasRow.entity_id)
-            .where(
-                EntityAliasRow.tenant_id == tenant_id,
-                EntityAliasRow.folded.in_(keys),
-                EntityRow.provenance == GROWN,
-                EntityRow.blocked.is_(False),
-                EntityRow.merged_into.is_(None),
-            )
-        ):
-            named[folded][entity_id] = 1.0
+    dialect = session.get_bind().dialect.name
+    given = {"tenant": tenant_id, "keys": bound(set(spans.values()), dialect)}
+    for folded, entity_id in plain_rows(session, _grown_by_name(dialect), given):
+        named[folded][entity_id] = 1.0
     return {place: named[folded] for place, folded in spans.items() if folded in named}
 
 
@@ -137,23 +131,39 @@ def _called(session: Session, tenant_id: str, spans: Mapping[_Place, str]) -> di
         place: folded if _HAN.match(folded) else name_key(folded) for place, folded in spans.items() if folded
     }
     named: dict[str, dict[str, float]] = defaultdict(dict)
-    for keys in _chunks(keyed.values()):
-        for key, entity_id, count in session.execute(
-            select(MentionRow.key, MentionRow.entity_id, func.count())
-            .where(
-                MentionRow.tenant_id == tenant_id,
-                MentionRow.key.in_(keys),
-                MentionRow.entity_id.is_not(None),
-            )
-            .group_by(MentionRow.key, MentionRow.entity_id)
-        ):
-            named[key][entity_id or ""] = float(count)
+    dialect = session.get_bind().dialect.name
+    given = {"tenant": tenant_id, "keys": bound(set(keyed.values()), dialect)}
+    for key, entity_id, count in plain_rows(session, _linked_by_key(dialect), given):
+        named[key][entity_id or ""] = float(count)
     return {place: named[key] for place, key in keyed.items() if key in named}
 
 
-def _chunks(keys: Iterable[str]) -> Iterable[list[str]]:
-    ordered = sorted(set(keys))
-    return (ordered[at : at + _LOOKUP] for at in range(0, len(ordered), _LOOKUP))
+@lru_cache(maxsize=2)
+def _grown_by_name(dialect: str) -> Select[*tuple[Any, ...]]:
+    return (
+        select(EntityAliasRow.folded, EntityAliasRow.entity_id)
+        .join(EntityRow, EntityRow.id == EntityAliasRow.entity_id)
+        .where(
+            EntityAliasRow.tenant_id == bindparam("tenant"),
+            among(EntityAliasRow.__table__.c.folded, "keys", dialect),
+            EntityRow.provenance == GROWN,
+            EntityRow.blocked.is_(False),
+            EntityRow.merged_into.is_(None),
+        )
+    )
+
+
+@lru_cache(maxsize=2)
+def _linked_by_key(dialect: str) -> Select[*tuple[Any, ...]]:
+    return (
+        select(MentionRow.key, MentionRow.entity_id, func.count())
+        .where(
+            MentionRow.tenant_id == bindparam("tenant"),
+            among(MentionRow.__table__.c.key, "keys", dialect),
+            MentionRow.entity_id.is_not(None),
+        )
+        .group_by(MentionRow.key, MentionRow.entity_id)
+    )
 
 
 def _capitalised(question: str) -> str:

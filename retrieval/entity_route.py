@@ -22,7 +22,7 @@ from ingest.entity_repository import catalogue_stamp, load_catalogue
 from ingest.growth import GROWN, GROWN_BY_NAME
 from retrieval.entity_names import Named, affiliations_of, named_in
 from retrieval.filters import Filters
-from retrieval.query_repository import visible
+from retrieval.live import visible
 from retrieval.readings import Profile, Similarity, Weighed, weigh
 
 PLAIN = 0.2  # a name of one reading names a topic, not an answer: CLAPNQ loses .004 with 1.0 …

@@ -20,7 +20,8 @@ from core.settings import get_settings
 from core.types import AnswerStatus, Hit, Passage, Route, Scope
 from core.worker import Task
 from retrieval.filters import parse_filters
-from retrieval.query_repository import live_passages, require_collections
+from retrieval.live import live_passages
+from retrieval.query_repository import require_collections
 
 QueryTask = Literal["answer", "summarize", "search"]
 Priority = Literal["interactive", "batch"]

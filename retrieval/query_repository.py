@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from core.db import affected, utcnow
@@ -22,24 +21,12 @@ from core.models import (
     PassageTokensRow,
     QueryRow,
 )
-from core.types import AnswerStatus, DocumentStatus, Evidence, Lang, Passage, Scope, Span
-from retrieval.filter_sql import passes
+from core.types import AnswerStatus, Evidence, Scope
 from retrieval.filters import Filters
+from retrieval.live import visible
 
 _OPEN = (AnswerStatus.QUEUED.value, AnswerStatus.RUNNING.value)
 MAX_FILTER_DOCUMENTS = 2000
-_KNOWN_LANGS = frozenset(lang.value for lang in Lang)
-_BATCH = 500  # ids per statement, below SQLite's and PostgreSQL's parameter limits
-
-
-@dataclass(frozen=True, slots=True)
-class StoredPassage:
-    """A live passage with what is shown of its document."""
-
-    passage: Passage
-    collection_id: str
-    document_name: str
-    trust: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,80 +65,6 @@ def require_collections(session: Session, scope: Scope, collection_ids: Sequence
         if collection_id not in known or not scope.allows_collection(collection_id):
             raise NotFound("No such collection.", collection_id=collection_id)
     return wanted
-
-
-def visible(scope: Scope, filters: Filters, *, dialect: str) -> ColumnElement[bool]:
-    """What every route applies to PassageRow joined with DocumentRow: scope, live version, filters."""
-    conditions = [*_live(scope.tenant_id)]
-    if scope.collection_ids is not None:
-        conditions.append(DocumentRow.collection_id.in_(scope.collection_ids))
-    return and_(*conditions, passes(filters, tenant_id=scope.tenant_id, dialect=dialect))
-
-
-def live_passages(
-    session: Session, scope: Scope, passage_ids: Iterable[int], filters: Filters | None = None
-) -> dict[int, StoredPassage]:
-    """The passages among `passage_ids` that this scope may see now, by id; all others are left out."""
-    wanted = sorted(set(passage_ids))
-    statement = _by_ids(scope.collection_ids is not None)
-    if filters is not None and not filters.empty:
-        dialect = session.get_bind().dialect.name
-        statement = statement.where(passes(filters, tenant_id=scope.tenant_id, dialect=dialect))
-    given: dict[str, Any] = {"tenant": scope.tenant_id, "collections": scope.collection_ids}
-    if scope.collection_ids is None:
-        del given["collections"]
-    found: dict[int, StoredPassage] = {}
-    for start in range(0, len(wanted), _BATCH):
-        rows = session.execute(statement, {**given, "ids": wanted[start : start + _BATCH]})
-        found.update((row[0], _stored(row)) for row in rows)
-    return found
-
-
-@lru_cache(maxsize=2)
-def _by_ids(limited: bool) -> Select[*tuple[Any, ...]]:
-    """Live passages by ids, inside a tenant and, when `limited`, inside collections.
-
-    Every question runs it, and putting a statement together costs half as much as running it.
-    """
-    p, d = PassageRow, DocumentRow
-    tenant = bindparam("tenant")
-    statement = (
-        select(
-            p.id, p.document_id, p.version, p.ordinal, p.start, p.end, p.page, p.heading_path, p.lang, p.text,
-            p.page_breaks, d.collection_id, d.name, d.trust,
-        )
-        .join(d, d.id == p.document_id)
-        .where(p.id.in_(bindparam("ids", expanding=True)), *_live(tenant))
-    )  # fmt: skip
-    if limited:
-        statement = statement.where(d.collection_id.in_(bindparam("collections", expanding=True)))
-    return statement
-
-
-def _live(tenant: Any) -> tuple[ColumnElement[bool], ...]:
-    return (
-        DocumentRow.tenant_id == tenant,
-        PassageRow.tenant_id == tenant,
-        PassageRow.version == DocumentRow.live_version,
-        DocumentRow.status != DocumentStatus.DELETING.value,
-    )
-
-
-def live_languages(
-    session: Session, scope: Scope, passage_ids: Iterable[int], filters: Filters
-) -> dict[int, Lang]:
-    """The ids among `passage_ids` that this scope and filter may see now, with their languages."""
-    wanted = sorted(set(passage_ids))
-    condition = visible(scope, filters, dialect=session.get_bind().dialect.name)
-    found: dict[int, Lang] = {}
-    for start in range(0, len(wanted), _BATCH):
-        rows = session.execute(
-            select(PassageRow.id, PassageRow.lang)
-            .join(DocumentRow, DocumentRow.id == PassageRow.document_id)
-            .where(PassageRow.id.in_(wanted[start : start + _BATCH]), condition)
-        )
-        found.update((passage_id, _lang(lang)) for passage_id, lang in rows)
-    return found
 
 
 def stored_tokens(session: Session, passage_ids: Sequence[int], model: str) -> dict[int, bytes]:
@@ -273,28 +186,3 @@ def store_ranking(
 def engine_plan(session: Session) -> dict[str, Any] | None:
     """The body of the plan that the generation worker last published, or None before its first start."""
     return session.scalar(select(EnginePlanRow.body).order_by(EnginePlanRow.published_at.desc()).limit(1))
-
-
-def _stored(row: Any) -> StoredPassage:
-    """A row of `_by_ids`; unpacked by place, which costs half of reading it by name."""
-    (
-        passage_id, document_id, version, ordinal, start, end, page, heading_path, lang, text,
-        page_breaks, collection_id, name, trust,
-    ) = row  # fmt: skip
-    passage = Passage(
-        id=passage_id,
-        document_id=document_id,
-        version=version,
-        ordinal=ordinal,
-        span=Span(start, end),
-        page=page,
-        heading_path=tuple(heading_path),
-        lang=_lang(lang),
-        text=text,
-        page_breaks=tuple((at, number) for at, number in page_breaks) if page_breaks else (),
-    )
-    return StoredPassage(passage, collection_id, name, trust)
-
-
-def _lang(value: str) -> Lang:
-    return Lang(value) if value in _KNOWN_LANGS else Lang.UND

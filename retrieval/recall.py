@@ -16,15 +16,13 @@ from retrieval.cross_encoder import configured_reranker, cross_order, cross_scor
 from retrieval.entity_route import EntityHits
 from retrieval.filters import Filters
 from retrieval.fuse import Fused, divided, followed_by, route_weights, standardized_sum
+from retrieval.hits import as_columns
 from retrieval.identifiers import CODE_WEIGHT
 from retrieval.language import identifier_share, question_language
+from retrieval.live import LivePassages, StoredPassage, live_passages
 from retrieval.profile import Profile, built_in
 from retrieval.pushdown import Pushdown
-from retrieval.query_repository import (
-    StoredPassage,
-    live_passages,
-    stored_tokens,
-)
+from retrieval.query_repository import stored_tokens
 from retrieval.relevance import Question
 from retrieval.rerank import Scored, TokenCache, final_order, score_head
 from retrieval.routes import Recalled, get_route_pool, without_parts
@@ -157,9 +155,9 @@ class Merged:
 
     snapshot: Snapshot
     recalled: Recalled
-    known: Mapping[int, StoredPassage]
+    known: LivePassages
     entities: EntityHits
-    fused: list[Fused]
+    fused: Sequence[Fused]
 
 
 def recall_and_fuse(
@@ -181,7 +179,7 @@ def recall_and_fuse(
     fused = fuse(
         question.text,
         recalled,
-        {i: p.passage.lang for i, p in known.items()},
+        known.langs(),
         profile=tuned,
         against=entities.against,
     )
@@ -200,7 +198,7 @@ def _recall_live(
     watch: Stopwatch,
     *,
     entities: bool,
-) -> tuple[Snapshot, Recalled, dict[int, StoredPassage], EntityHits]:
+) -> tuple[Snapshot, Recalled, LivePassages, EntityHits]:
     """Recall and load what is live, on a snapshot that holds every live version.
 
     The first try believes the index: nearly always all of its hits are live, and the load tells. Otherwise
@@ -253,19 +251,18 @@ def fuse(
     *,
     profile: Profile,
     against: Mapping[int, float],
-) -> list[Fused]:
+) -> Sequence[Fused]:
     """Fuse what the routes found, as the languages of question and passages allow; unknown ids fall out.
 
     Hits below the profile's `route_k` follow what is merged, so that a later page of a search goes on where
     the last ended.
     `against`: passages that name another entity of a name in the question, on the entity route's scale.
     """
-    visible = {
-        route: [hit for hit in hits if hit.passage_id in langs] for route, hits in recalled.hits.items()
-    }
+    visible = {route: as_columns(route, hits).among(langs) for route, hits in recalled.hits.items()}
+    lang = question_language(text)
     weight = route_weights(
-        profile.routes(question_language(text)),
-        question_lang=question_language(text),
+        profile.routes(lang),
+        question_lang=lang,
         passage_langs=langs,
         identifier_share=identifier_share(text),
     )
@@ -285,7 +282,7 @@ def encoded_text(passage: Passage) -> str:
 
 
 def _ids(recalled: Recalled) -> set[int]:
-    return {hit.passage_id for hits in recalled.hits.values() for hit in hits}
+    return {i for route, hits in recalled.hits.items() for i in as_columns(route, hits).ids}
 
 
 def _stored(db: Database, passage_ids: Sequence[int], model: str) -> dict[int, bytes]:

@@ -158,15 +158,6 @@ def without_parts(recalled: Recalled, route: Route, refused: Mapping[str, str]) 
     return Recalled(recalled.hits, {**recalled.reports, route: told})
 
 
-def ranked_hits(route: Route, scored: Sequence[tuple[int, float]]) -> list[Hit]:
-    """Hits with ranks from 1: higher score first, ties by passage id; a repeated id counts once."""
-    best: dict[int, float] = {}
-    for passage_id, score in scored:
-        best[passage_id] = max(score, best.get(passage_id, score))
-    order = sorted(best.items(), key=lambda item: (-item[1], item[0]))
-    return [Hit(passage_id, route, rank, score) for rank, (passage_id, score) in enumerate(order, 1)]
-
-
 def search_until_enough(
     search: Callable[[int], Sequence[tuple[int, float]]],
     keep: Callable[[Sequence[int]], set[int]],

@@ -18,16 +18,13 @@ from ingest.fold import search_fold
 from ingest.similarity import similarity
 from retrieval.entity_route import EntityHits, catalogue_of, entity_hits, look_up
 from retrieval.filters import Filters
+from retrieval.hits import ranked_hits
 from retrieval.identifiers import COMMON, Code, code_scores, codes, holds
 from retrieval.language import question_language
+from retrieval.live import StoredPassage, live_languages, live_passages
 from retrieval.pushdown import Limits, Pushdown
-from retrieval.query_repository import (
-    StoredPassage,
-    live_languages,
-    live_passages,
-)
 from retrieval.relevance import Floats, Question, terms
-from retrieval.routes import RouteSearch, ranked_hits, search_until_enough
+from retrieval.routes import RouteSearch, search_until_enough
 
 
 class DenseIndex(Protocol):

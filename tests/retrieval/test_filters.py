@@ -17,7 +17,8 @@ from core.db import Database
 from core.errors import InvalidInput
 from core.models import DocumentRow, PassageRow
 from retrieval.filters import MAX_DEPTH, MAX_NODES, MAX_VALUES, Filters, parse_filters
-from retrieval.query_repository import filtered_document_ids, live_languages, live_passage_ids, live_passages
+from retrieval.live import live_languages, live_passages
+from retrieval.query_repository import filtered_document_ids, live_passage_ids
 from tests.retrieval.rows import add_document, add_entity, add_mention, add_tenant, scope_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

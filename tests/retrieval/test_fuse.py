@@ -19,8 +19,8 @@ from retrieval.fuse import (
     standardized,
     standardized_sum,
 )
+from retrieval.hits import ranked_hits
 from retrieval.language import identifier_share, question_language
-from retrieval.routes import ranked_hits
 
 scored_lists = st.lists(
     st.tuples(st.integers(1, 30), st.floats(-100, 100, allow_nan=False)),

@@ -11,13 +11,9 @@ from core.errors import NotFound
 from core.models import CollectionRow, DocumentRow, JobRow, QueryRow
 from core.types import Lang, Scope
 from retrieval.filters import Filters, parse_filters
+from retrieval.live import live_languages, live_passages
 from retrieval.queries import get_search_result, submit_query
-from retrieval.query_repository import (
-    filtered_document_ids,
-    live_languages,
-    live_passage_ids,
-    live_passages,
-)
+from retrieval.query_repository import filtered_document_ids, live_passage_ids
 from tests.retrieval.rows import (
     add_collection,
     add_document,

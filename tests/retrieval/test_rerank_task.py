@@ -24,10 +24,10 @@ from core.types import Hit, JobStatus, Role, Route, Scope
 from core.worker import Task
 from ingest.service import BlobStore, create_collection, register_upload
 from retrieval import rerank_task, searches
+from retrieval.live import live_passages
 from retrieval.profile import BUILT_IN, built_in
 from retrieval.profiles import add_profile, apply_profile, roll_back_profile
 from retrieval.queries import get_search_result, submit_query
-from retrieval.query_repository import live_passages
 from retrieval.recall import token_cache
 from retrieval.scratch import ScratchStack, scratch_stack
 

@@ -11,7 +11,8 @@ import pytest
 from core.errors import TransientError
 from core.metrics import ROUTE_EMPTY_STREAK, ROUTE_FAILURES
 from core.types import Hit, Route
-from retrieval.routes import ALARM_STREAK, Recalled, RoutePool, ranked_hits, search_until_enough
+from retrieval.hits import ranked_hits
+from retrieval.routes import ALARM_STREAK, Recalled, RoutePool, search_until_enough
 
 
 @pytest.fixture
