@@ -115,6 +115,14 @@ class DeadlineExceeded(TransientError):
     status = 504
 
 
+class QuestionTooLate(PermanentError):
+    """The question was not answered within its own deadline; asking again starts a new one."""
+
+    code = "deadline_exceeded"
+    title = "The question's deadline passed before it could be answered"
+    status = 504
+
+
 class DiskFull(TransientError):
     """The data folder's disk is full; nothing was written."""
 

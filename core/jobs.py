@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import case, select, update
+from sqlalchemy import case, select, true, update
 from sqlalchemy.orm import Session
 
 from core.db import Database, affected, get_database, put_in_outbox, utcnow
@@ -158,7 +158,10 @@ class JobRun:
         )
 
     def hand_back(self) -> None:
-        """Let another process go on with it at once, as when this one is asked to stop: no failed attempt."""
+        """Let another process go on with it at once, as when this one is asked to stop: no failed attempt.
+
+        The run is over for this one: nothing is left to be finished or settled.
+        """
         with self.db.write() as session:
             self.touch(
                 session,
@@ -169,6 +172,7 @@ class JobRun:
                 next_send_at=utcnow(),
             )
         LEASES.release(self)
+        self.finished = True
 
     def touch(self, session: Session, **values: Any) -> None:
         """Set columns of the job under our lease and renew it; raises `LeaseLost` if it is not ours."""
@@ -214,13 +218,19 @@ def settle(run: JobRun, error: Exception | None = None) -> None:
     JOB_SECONDS.labels(run.task.value).observe(time.perf_counter() - run.begun)
 
 
-def waiting_jobs(db: Database, task: Task, limit: int, *, attempts: int = 0) -> list[str]:
-    """Jobs of a task tried so often, in the order of their turn; those that give way come last."""
+def waiting_jobs(
+    db: Database, task: Task, limit: int, *, attempts: int = 0, giving_way: bool = False
+) -> list[str]:
+    """Jobs of a task tried so often, in the order of their turn; those that give way come last.
+
+    With `giving_way`, of those only.
+    """
     with db.read() as session:
         return list(
             session.scalars(
                 select(JobRow.id)
                 .where(
+                    JobRow.gives_way if giving_way else true(),
                     JobRow.status == JobStatus.WAITING.value,
                     JobRow.queue == QUEUES[task],
                     JobRow.task == task.value,

@@ -52,6 +52,35 @@ PROMPT_TOKENS = Counter(
     ["source"],
 )
 KV_USED_SHARE = Gauge("geo_kv_used_share", "Share of KV blocks in use", multiprocess_mode="mostrecent")
+ENGINE_REQUESTS = Gauge(
+    "geo_engine_requests",
+    "Requests at the engine, by state (running, waiting)",
+    ["state"],
+    multiprocess_mode="mostrecent",
+)
+ENGINE_PREEMPTIONS = Counter(
+    "geo_engine_preemptions_total", "Requests that lost their KV blocks to others and were computed again"
+)
+ENGINE_ABORTS = Counter(
+    "geo_engine_aborts_total",
+    "Requests aborted in the engine: cancelled (or left), deadline",
+    ["why"],
+)
+REPLICA_FAILURES = Counter(
+    "geo_engine_server_failures_total", "Requests that an engine server failed and another took over", ["url"]
+)
+ENGINE_RESTARTS = Counter("geo_engine_restarts_total", "Engines lost: died, hung or not started", ["why"])
+ADMISSION_REFUSALS = Counter(
+    "geo_admission_refusals_total",
+    "Questions answered with 429, by reason: kv, late, queue",
+    ["why", "priority"],
+)
+QUEUE_SECONDS = Histogram(
+    "geo_query_queue_seconds",
+    "From the question to the start of writing its answer",
+    ["priority"],
+    buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 3600),
+)
 REQUESTS = Counter("geo_http_requests_total", "HTTP requests", ["method", "path", "status"])
 REQUEST_SECONDS = Histogram("geo_http_request_seconds", "HTTP time to the response's end", ["method", "path"])
 RATE_LIMIT_SKIPPED = Counter("geo_rate_limit_skipped_total", "Requests let through because Redis was away")

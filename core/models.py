@@ -701,6 +701,10 @@ class QueryRow(Base):
     policy: Mapped[dict[str, Any]] = mapped_column(default=dict, doc="effective citation policy")
     policy_version: Mapped[int | None]
     status: Mapped[str] = mapped_column(String(16), default="queued")
+    kv_tokens: Mapped[int] = mapped_column(
+        default=0, server_default="0", doc="expected need of the engine, at the end the true one; 0: none"
+    )
+    deadline_at: Mapped[datetime | None] = mapped_column(doc="not answered by then, it ends as it is")
     cancel_requested: Mapped[bool] = mapped_column(Boolean, default=False)
     error_code: Mapped[str | None] = mapped_column(String(60))
     error_detail: Mapped[str | None] = mapped_column(Text)

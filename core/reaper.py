@@ -1,7 +1,8 @@
 """The safety net: expired leases are taken over, lost messages are sent again, hopeless jobs end.
 
 A row is re-sent when (a) its lease expired, (b) its retry time has come, or (c) it waits unclaimed while
-the queue is shorter than the number of waiting rows, at doubling intervals.
+the queue is shorter than the number of waiting rows, at doubling intervals. A question that nobody holds at
+its deadline ends, so that whoever waits for it is told.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from datetime import timedelta
 
 from sqlalchemy import func, select, update
 
+from core.aging import let_aged_forward
 from core.db import Database, get_database, put_in_outbox, utcnow
+from core.errors import QuestionTooLate
 from core.jobs import fail_job
 from core.metrics import JOBS_REAPED
-from core.models import JobRow
+from core.models import JobRow, QueryRow
 from core.redis_client import get_redis
 from core.settings import get_settings
 from core.types import JobStatus
@@ -32,10 +35,13 @@ def reap(db: Database, queue_length: dict[str, int]) -> dict[str, int]:
         queue_length: messages that now wait in the broker, per queue.
 
     Returns:
-        Counts by what was done: `expired`, `failed`, `resent`.
+        Counts by what was done: `expired`, `failed`, `resent`, `too_late`, `let_forward`.
     """
-    counts = {"expired": 0, "failed": 0, "resent": 0}
+    counts = {"expired": 0, "failed": 0, "resent": 0, "too_late": 0, "let_forward": 0}
     _take_over_expired(db, counts)
+    _end_too_late(db, counts)
+    with db.write() as session:
+        counts["let_forward"] = let_aged_forward(session)
     _resend_unclaimed(db, queue_length, counts)
     return counts
 
@@ -66,6 +72,26 @@ def _take_over_expired(db: Database, counts: dict[str, int]) -> None:
             put_in_outbox(session, row.task, row.id, row.gives_way)
             counts["expired"] += 1
             JOBS_REAPED.labels(row.task, "lease_expired").inc()
+
+
+def _end_too_late(db: Database, counts: dict[str, int]) -> None:
+    """Questions that wait past their deadline; one that is worked on is ended by its worker."""
+    with db.write() as session:
+        jobs = session.scalars(
+            select(JobRow)
+            .join(QueryRow, QueryRow.id == JobRow.subject_id)
+            .where(
+                JobRow.status == JobStatus.WAITING.value,
+                JobRow.subject_kind == "query",
+                QueryRow.finished_at.is_(None),
+                QueryRow.deadline_at < utcnow(),
+            )
+            .limit(_BATCH)
+        ).all()
+        for job in jobs:
+            fail_job(session, job.id, QuestionTooLate.code, QuestionTooLate.title)
+            counts["too_late"] += 1
+            JOBS_REAPED.labels(job.task, "too_late").inc()
 
 
 def _resend_unclaimed(db: Database, queue_length: dict[str, int], counts: dict[str, int]) -> None:

@@ -120,6 +120,9 @@ class WorkerSettings(_Section):
     )
     retrieval_threads: int = Field(default=4, ge=1, le=256)
     generation_threads: int = Field(default=32, ge=1, le=1024)
+    generation_batch_threads: int = Field(
+        default=12, ge=1, le=1024, description="of those, what batch questions may take"
+    )
 
 
 class PackSettings(_Section):
@@ -260,7 +263,8 @@ class GenerationSettings(_Section):
     """The vLLM engine."""
 
     engine_url: str = Field(
-        default="", description="an OpenAI-compatible vLLM server; empty: the engine in the worker"
+        default="",
+        description="OpenAI-compatible vLLM servers, separated by commas; empty: the engine in the worker",
     )
     engine_key: SecretStr | None = None
     mode: CitationMode = CitationMode.EXTRACT
@@ -276,7 +280,52 @@ class GenerationSettings(_Section):
     enforce_eager: bool = True
     tensor_parallel: int = Field(default=1, ge=1)
     pipeline_parallel: int = Field(default=1, ge=1)
-    deadline_s: float = Field(default=90.0, gt=0, le=3600)
+    deadline_s: float = Field(default=90.0, gt=0, le=3600, description="writing one answer")
+    interactive_deadline_s: float = Field(
+        default=300.0, gt=0, le=86_400, description="from the question to its end, waiting included"
+    )
+    batch_deadline_s: float = Field(
+        default=86_400.0, gt=0, le=30 * 86_400, description="the same for batch questions"
+    )
+    head_start_s: float = Field(
+        default=60.0,
+        ge=0,
+        le=86_400,
+        description="an interactive question may come so much later than a batch one and still go first",
+    )
+    aged_at_once: int = Field(
+        default=2,
+        ge=1,
+        le=1024,
+        description="batch questions past the head start that go as interactive ones do",
+    )
+    admit_kv_share: float = Field(
+        default=2.0,
+        gt=0,
+        le=10_000,
+        description="expected KV demand of open questions per KV block, above which 429 is answered",
+    )
+    max_open: int = Field(
+        default=1000,
+        ge=1,
+        le=1_000_000,
+        description="open questions that need the engine, batch ones included",
+    )
+    hang_after_s: float = Field(
+        default=120.0,
+        ge=1,
+        le=3600,
+        description="an engine that is silent so long while it has work is restarted",
+    )
+    canary_idle_s: float = Field(
+        default=30.0, ge=1, le=3600, description="an idle engine writes one token this often to prove it can"
+    )
+    drain_s: float = Field(
+        default=8.0,
+        ge=0,
+        le=600,
+        description="a stopping worker ends its answers; after this they are handed back",
+    )
     max_sentences: int = Field(default=2, ge=1, le=20, description="sentences an extract answer shows")
     nli_batch: int = Field(default=16, ge=1, le=512, description="claim and passage pairs at a time")
     nli_budget_ms: int = Field(

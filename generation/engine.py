@@ -7,7 +7,6 @@ does cancel (abort at once). Nothing here touches the database.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import queue
 import threading
@@ -15,119 +14,23 @@ import time
 from collections.abc import Coroutine, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
-
-import psutil
+from typing import Any
 
 from core.errors import ConfigError, DeadlineExceeded, InvalidInput, TransientError
+from core.metrics import ENGINE_ABORTS
 from core.types import Usage
 from generation.engine_args import computes_in_core, engine_arguments, engine_environment
+from generation.engine_process import engine_pids, kill_engines
 from generation.plan import Planned
 from generation.prompt import Message
-
-log = logging.getLogger(__name__)
+from generation.requests import Cancelled as Cancelled
+from generation.requests import Chunk as Chunk
+from generation.requests import EngineDead as EngineDead
+from generation.requests import EngineLoad as EngineLoad
+from generation.requests import GenerationRequest as GenerationRequest
 
 _SHUTDOWN_S = 4.0  # then the core is killed; it holds nothing that must be saved
-
-
-class EngineDead(TransientError):
-    """The engine process died; the worker ends and the job is done by the next one."""
-
-    code = "engine_dead"
-    title = "The generation engine died"
-
-
-class Cancelled(Exception):
-    """The request was aborted on demand."""
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationRequest:
-    """One completion.
-
-    Attributes:
-        id: unique in this process; names the request for `cancel`.
-        messages: chat turns; the engine lays the model's template over them.
-        max_tokens: tokens the model may write.
-        deadline: `time.monotonic()` value after which the request is aborted.
-        grammar: EBNF that the text must follow, or None.
-        priority: lower goes first.
-        cache_salt: keeps one tenant's cached prefixes from being observed by another.
-        min_tokens: end of text is forbidden before it (measurements only).
-    """
-
-    id: str
-    messages: tuple[Message, ...]
-    max_tokens: int
-    deadline: float
-    grammar: str | None = None
-    priority: int = 0
-    cache_salt: str = ""
-    temperature: float = 0.0
-    min_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """New text and the usage so far (where known); the last one has `finish_reason`: `stop` or `length`."""
-
-    text: str
-    finish_reason: str | None = None
-    usage: Usage | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EngineLoad:
-    """What the engine is doing now. `kv_used_share` is in [0, 1]."""
-
-    kv_used_share: float
-    running: int
-    waiting: int
-
-
-class Engine(Protocol):
-    """What the answer task needs; `LocalEngine` and `RemoteEngine` have it."""
-
-    planned: Planned
-
-    def generate(self, request: GenerationRequest) -> Generator[Chunk]:
-        """Yield text as it is decoded; closing the generator aborts the request.
-
-        Raises:
-            DeadlineExceeded: the deadline passed; the request was aborted.
-            Cancelled: `cancel` was called.
-            InvalidInput: the engine refused the request (grammar, length); it stays alive.
-            EngineDead: the engine is gone.
-        """
-        ...
-
-    def cancel(self, request_id: str) -> None:
-        """Abort a request from any thread; unknown ids are ignored."""
-        ...
-
-    def count_tokens(self, text: str) -> int:
-        """Tokens of `text` alone."""
-        ...
-
-    @property
-    def special_tokens(self) -> Sequence[str]:
-        """The tokenizer's control tokens, to be kept out of prompts' content."""
-        ...
-
-    def load(self) -> EngineLoad:
-        """A snapshot."""
-        ...
-
-    @property
-    def dead(self) -> bool:
-        """Whether the engine is gone for good."""
-        ...
-
-    def close(self) -> None:
-        """Abort everything and stop, in order."""
-        ...
 
 
 class LocalEngine:
@@ -151,6 +54,7 @@ class LocalEngine:
         self._running: dict[str, Future[None]] = {}
         self._lock = threading.Lock()
         self._closing = False
+        self._heard = time.monotonic()  # of any output, or of work after idleness
         try:
             self._llm: Any = self._call(self._start())
         except ConfigError:
@@ -188,6 +92,8 @@ class LocalEngine:
         outputs: queue.SimpleQueue[Chunk | BaseException] = queue.SimpleQueue()
         future = asyncio.run_coroutine_threadsafe(self._pump(request, outputs), self._loop)
         with self._lock:
+            if not self._running:
+                self._heard = time.monotonic()
             self._running[request.id] = future
         try:
             while True:
@@ -212,8 +118,10 @@ class LocalEngine:
             async with asyncio.timeout(max(0.0, request.deadline - time.monotonic())):
                 await self._stream(request, outputs)
         except TimeoutError:
+            ENGINE_ABORTS.labels("deadline").inc()
             outputs.put(DeadlineExceeded("The engine was stopped at the answer's deadline."))
         except asyncio.CancelledError:
+            ENGINE_ABORTS.labels("cancelled").inc()
             outputs.put(Cancelled())
             raise
         except EngineDeadError as error:
@@ -247,6 +155,7 @@ class LocalEngine:
             prompt["cache_salt"] = request.cache_salt
         completion_tokens = 0
         async for output in self._llm.generate(prompt, params, request.id, priority=request.priority):
+            self._heard = time.monotonic()
             completion = output.outputs[0]
             completion_tokens += len(completion.token_ids)
             usage = Usage(
@@ -283,14 +192,35 @@ class LocalEngine:
 
     def load(self) -> EngineLoad:
         """See `Engine.load`."""
-        from vllm.v1.metrics.reader import Gauge, get_metrics_snapshot
+        from vllm.v1.metrics.reader import Counter, Gauge, get_metrics_snapshot
 
-        values = {m.name: m.value for m in get_metrics_snapshot() if isinstance(m, Gauge)}
+        values = {m.name: m.value for m in get_metrics_snapshot() if isinstance(m, Gauge | Counter)}
         return EngineLoad(
             kv_used_share=float(values.get("vllm:kv_cache_usage_perc", 0.0)),
             running=int(values.get("vllm:num_requests_running", 0)),
             waiting=int(values.get("vllm:num_requests_waiting", 0)),
+            preemptions=int(values.get("vllm:num_preemptions", 0)),
         )
+
+    def silent_s(self) -> float:
+        """See `Engine.silent_s`."""
+        with self._lock:
+            return time.monotonic() - self._heard if self._running else 0.0
+
+    def prove(self, within_s: float) -> None:
+        """See `Engine.prove`."""
+        until = time.monotonic() + within_s
+        canary = GenerationRequest(f"canary-{time.monotonic_ns()}", (Message("user", "1"),), 1, until)
+        for _ in self.generate(canary):
+            pass
+
+    def complaint(self) -> str:
+        """See `Engine.complaint`."""
+        return ""
+
+    def kill(self) -> None:
+        """See `Engine.kill`."""
+        kill_engines()
 
     @property
     def dead(self) -> bool:
@@ -299,8 +229,7 @@ class LocalEngine:
 
     def core_pids(self) -> tuple[int, ...]:
         """Process ids of the engine's child processes, the core first."""
-        children = psutil.Process().children(recursive=True)
-        return tuple(p.pid for p in children if _is_engine(p))
+        return engine_pids()
 
     def close(self) -> None:
         """Abort what runs, stop the core, then the loop. Safe to call twice."""
@@ -339,28 +268,3 @@ def _core_threads(config: Any) -> Generator[None]:
         return
     with OMPProcessManager(config).configure_omp_envs(rank=0, local_rank=0):
         yield
-
-
-def _is_engine(process: psutil.Process) -> bool:
-    try:
-        return process.name().startswith("VLLM::") or "VLLM::" in " ".join(process.cmdline())
-    except psutil.Error:
-        return False
-
-
-def end_orphans() -> int:
-    """Kill engine processes of this data folder whose worker was killed and could not stop them.
-
-    Returns:
-        How many there were.
-    """
-    ours, ended = os.environ.get("GEO_DATA_DIR", ""), 0
-    for process in psutil.process_iter():
-        try:
-            orphan = _is_engine(process) and process.ppid() == 1 and os.getpid() != 1
-            if orphan and process.environ().get("GEO_DATA_DIR", "") == ours:
-                process.kill()
-                ended += 1
-        except psutil.Error:
-            continue
-    return ended

@@ -1,184 +1,262 @@
-"""An existing vLLM server instead of an engine in the worker: fleets, routers, multi-node models.
+"""Existing vLLM servers instead of an engine in the worker: fleets, routers, multi-node models.
 
-Speaks the OpenAI-compatible chat door with vLLM's additions (`structured_outputs`, `cache_salt`,
-`priority`). The served context length is asked from the server and budgets follow it.
+One address or several. A request goes to the server that should have its evidence in its prefix cache, unless
+that one is much busier; when a server fails, its requests go to another one. The served context length is
+asked from the servers and budgets follow the shortest.
 """
 
 from __future__ import annotations
 
-import json
+import logging
 import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import httpx
 
-from core.errors import ConfigError, DeadlineExceeded, InvalidInput, TransientError
+from core.errors import ConfigError, DeadlineExceeded, GeoError, TransientError
+from core.metrics import ENGINE_ABORTS, REPLICA_FAILURES
 from core.settings import GenerationSettings
-from core.types import EnginePlan, Usage
-from generation.engine import Cancelled, Chunk, EngineLoad, GenerationRequest
+from core.types import EnginePlan
 from generation.plan import PROMPT_OVERHEAD, Planned, known_languages
+from generation.replica import Flight, Replica, ReplicaFailed
+from generation.replica_choice import Candidate, choose, prefix_key
+from generation.requests import Cancelled, Chunk, EngineLoad, GenerationRequest
 
-_CONNECT_S = 5.0
-_GAUGES = {
-    "vllm:kv_cache_usage_perc": "kv",
-    "vllm:num_requests_running": "running",
-    "vllm:num_requests_waiting": "waiting",
-}
+log = logging.getLogger(__name__)
+
+_LOOK_S = 1.0  # between looks at each server
+_PATIENCE_S = 30.0  # for a server to come back before the answer is put back into the queue
+_ROUNDS = 3  # times that every server may fail one request
 
 
 class RemoteEngine:
-    """Client of one server.
+    """Client of one or several servers that serve the same model.
 
     Args:
-        settings: `engine_url` and `engine_key` say where and as whom.
-        model: the model's id, used when the server serves several.
-        client: for tests; by default one with the settings' address and key.
+        settings: `engine_url` (addresses separated by commas) and `engine_key` say where and as whom.
+        model: the model's id, used when a server serves several.
 
     Raises:
-        TransientError: the server does not answer.
-        ConfigError: it serves no model, or too short a context.
+        TransientError: no server answers.
+        ConfigError: one serves no model, or too short a context.
     """
 
-    def __init__(
-        self, settings: GenerationSettings, *, model: str, client: httpx.Client | None = None
-    ) -> None:
+    def __init__(self, settings: GenerationSettings, *, model: str) -> None:
         key = settings.engine_key.get_secret_value() if settings.engine_key else ""
-        self._client = client or httpx.Client(
-            base_url=settings.engine_url.rstrip("/").removesuffix("/v1"),
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=httpx.Timeout(30.0, connect=_CONNECT_S),
-        )
-        served = self._served(model)
-        self._model = str(served["id"])
-        self.planned = _plan(served, settings)
-        self._cancels: dict[str, threading.Event] = {}
-        self._responses: dict[str, httpx.Response] = {}
+        urls = dict.fromkeys(filter(None, (u.strip() for u in settings.engine_url.split(","))))
+        self._replicas = [Replica(url, key=key, model=model) for url in urls]
+        self.planned = _plan(self._cards(), settings)
+        self._flights: dict[str, Flight] = {}
         self._lock = threading.Lock()
+        self._closing = threading.Event()
+        for replica in self._replicas:
+            threading.Thread(
+                target=self._watch, args=(replica,), name=f"watch {replica.url}", daemon=True
+            ).start()
 
-    def _served(self, model: str) -> dict[str, Any]:
-        try:
-            answer = self._client.get("/v1/models").raise_for_status().json()
-        except (httpx.HTTPError, ValueError) as error:
-            raise TransientError(f"The engine server does not answer: {error}") from error
-        models: list[dict[str, Any]] = answer.get("data", [])
-        if not models:
-            raise ConfigError("The engine server serves no model.")
-        return next((m for m in models if m["id"] == model), models[0])
+    def _cards(self) -> list[dict[str, Any]]:
+        """What the servers that answer serve; at least one has to."""
+        cards: list[dict[str, Any]] = []
+        away: TransientError | None = None
+        for replica in self._replicas:
+            try:
+                cards.append(replica.served())
+                replica.probe()
+            except TransientError as error:
+                away = error
+                replica.failed(error.detail)
+                log.warning("engine_server_away", extra={"url": replica.url})
+        if not cards:
+            raise away or ConfigError("GEO_GENERATION__ENGINE_URL names no server.")
+        return cards
+
+    # -- generate ------------------------------------------------------------------------------
 
     def generate(self, request: GenerationRequest) -> Generator[Chunk]:
-        """See `Engine.generate`; closing the connection is how the server is told to abort."""
-        cancelled = threading.Event()
+        """See `Engine.generate`; closing the connection is how a server is told to abort.
+
+        When a server fails, the request goes to another one. Text that was yielded is not yielded again: the
+        new server's text must begin with it. Where it does not, `TransientError` has the answer begun anew.
+        """
+        flight = Flight()
         with self._lock:
-            self._cancels[request.id] = cancelled
+            self._flights[request.id] = flight
         try:
-            yield from self._stream(request, cancelled)
-        except (httpx.HTTPError, OSError) as error:
-            if cancelled.is_set():
-                raise Cancelled from error
-            if isinstance(error, httpx.TimeoutException) or time.monotonic() >= request.deadline:
-                raise DeadlineExceeded("The engine server was left at the answer's deadline.") from error
-            raise TransientError(f"The engine server broke off: {error}") from error
+            yield from self._failing_over(request, flight)
+        except Cancelled:
+            ENGINE_ABORTS.labels("cancelled").inc()
+            raise
+        except DeadlineExceeded:
+            ENGINE_ABORTS.labels("deadline").inc()
+            raise
         finally:
             with self._lock:
-                self._cancels.pop(request.id, None)
-                self._responses.pop(request.id, None)
+                self._flights.pop(request.id, None)
 
-    def _stream(self, request: GenerationRequest, cancelled: threading.Event) -> Iterator[Chunk]:
-        left = request.deadline - time.monotonic()
-        if left <= 0:
-            raise DeadlineExceeded("The deadline passed before the engine server was asked.")
-        timeout = httpx.Timeout(left, connect=min(_CONNECT_S, left))
-        with self._client.stream(
-            "POST", "/v1/chat/completions", json=self._body(request), timeout=timeout
-        ) as response:
-            with self._lock:
-                self._responses[request.id] = response
-            if response.status_code >= 400:
-                detail = response.read().decode(errors="replace")[:500]
-                if response.status_code < 500 and response.status_code not in (408, 429):
-                    raise InvalidInput(f"The engine server refused the request: {detail}")
-                raise TransientError(f"The engine server answered {response.status_code}: {detail}")
-            reason, usage = "stop", Usage()
-            for event in _server_sent(response):
-                if cancelled.is_set():
-                    raise Cancelled
-                if time.monotonic() >= request.deadline:
-                    raise DeadlineExceeded("The engine server was left at the answer's deadline.")
-                usage = _usage(event) or usage
-                for choice in event.get("choices", []):
-                    reason = choice.get("finish_reason") or reason
-                    text = choice.get("delta", {}).get("content")
-                    if text:
-                        yield Chunk(text)
-        yield Chunk("", "length" if reason == "length" else "stop", usage)
+    def _failing_over(self, request: GenerationRequest, flight: Flight) -> Generator[Chunk]:
+        told = ""
+        failed: list[str] = []
+        while True:
+            replica = self._choose(request, flight, avoid=failed)
+            ahead = told  # what this server has to say again
+            try:
+                for chunk in replica.stream(request, flight):
+                    ahead, text = _beyond(ahead, chunk.text)
+                    told += text
+                    if text or chunk.finish_reason is not None:
+                        yield Chunk(text, chunk.finish_reason, chunk.usage)
+            except ReplicaFailed as error:
+                REPLICA_FAILURES.labels(replica.url).inc()
+                log.warning("engine_server_failed", extra={"url": replica.url, "why": str(error)})
+                if not (error.busy or flight.broken_off):  # broken off: counted by who did it
+                    replica.failed(str(error))
+                failed.append(replica.url)
+                if len(failed) >= _ROUNDS * len(self._replicas):
+                    raise TransientError(f"The engine servers broke off: {error}") from error
+            else:
+                return
 
-    def _body(self, request: GenerationRequest) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "model": self._model,
-            "messages": [{"role": m.role, "content": m.content} for m in request.messages],
-            "max_tokens": request.max_tokens,
-            "temperature": request.temperature,
-            "min_tokens": request.min_tokens,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "priority": request.priority,
-        }
-        if request.grammar:
-            body["structured_outputs"] = {"grammar": request.grammar}
-        if request.cache_salt:
-            body["cache_salt"] = request.cache_salt
-        return body
+    def _choose(self, request: GenerationRequest, flight: Flight, *, avoid: Sequence[str]) -> Replica:
+        """A server that may be asked; waits for one to come back while there is none.
+
+        Raises:
+            Cancelled, DeadlineExceeded: meanwhile.
+            TransientError: none came back.
+        """
+        key = prefix_key(request.cache_salt, request.messages[0].content, request.messages[-1].content)
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            usable = [r for r in self._replicas if r.usable]
+            # The one that just failed is asked again only when no other is left.
+            fresh = [r for r in usable if r.url not in avoid[-len(self._replicas) :]] or usable
+            if fresh:
+                url = choose(key, [Candidate(r.url, r.requests) for r in fresh])
+                return next(r for r in fresh if r.url == url)
+            if flight.cancelled:
+                raise Cancelled
+            if time.monotonic() >= request.deadline:
+                raise DeadlineExceeded("No engine server answered before the answer's deadline.")
+            if time.monotonic() >= until or self._closing.wait(0.1):
+                raise TransientError(f"No engine server answers. {self.complaint()}")
 
     def cancel(self, request_id: str) -> None:
         """See `Engine.cancel`."""
         with self._lock:
-            cancelled, response = self._cancels.get(request_id), self._responses.get(request_id)
-        if cancelled is not None:
-            cancelled.set()
-        if response is not None:
-            response.close()
+            flight = self._flights.get(request_id)
+        if flight is not None:
+            flight.cancel()
+
+    # -- the servers ---------------------------------------------------------------------------
+
+    def _watch(self, replica: Replica) -> None:
+        while not self._closing.wait(_LOOK_S):
+            if not replica.breaker.probe_due(time.monotonic()):
+                continue
+            was_closed = replica.breaker.closed
+            try:
+                if not was_closed or not replica.model:
+                    self._meet(replica)
+                replica.probe()
+            except GeoError as error:
+                replica.failed(error.detail)
+            except RuntimeError:  # the client was closed under us
+                return
+            if was_closed != replica.breaker.closed:
+                log.warning("engine_server", extra={"url": replica.url, "usable": replica.usable})
+
+    def _meet(self, replica: Replica) -> None:
+        """A server that comes (back) has to serve what the plan was made for."""
+        card, plan = replica.served(), self.planned.plan
+        length = int(card.get("max_model_len") or plan.max_model_len)
+        replica.refused = (
+            ""
+            if length >= plan.max_model_len
+            else f"serves {length} tokens, the others {plan.max_model_len}; restart the generation worker"
+        )
+
+    def complaint(self) -> str:
+        """See `Engine.complaint`."""
+        away = [f"{r.url}: {r.refused or r.fault or 'not met yet'}" for r in self._replicas if not r.usable]
+        if not away:
+            return ""
+        return f"{len(self._replicas) - len(away)} of {len(self._replicas)} servers answer; {'; '.join(away)}"
+
+    def load(self) -> EngineLoad:
+        """See `Engine.load`; the sum over the servers as they last told, zeros where they have no metrics."""
+        loads = [r.load for r in self._replicas if r.usable]
+        kv_tokens = sum(one.kv_tokens for one in loads)
+        if kv_tokens:
+            used = sum(one.kv_used_share * one.kv_tokens for one in loads) / kv_tokens
+        else:
+            used = sum(one.kv_used_share for one in loads) / max(1, len(loads))
+        return EngineLoad(
+            used,
+            sum(one.running for one in loads),
+            sum(one.waiting for one in loads),
+            sum(one.preemptions for one in loads),
+            kv_tokens,
+        )
 
     def count_tokens(self, text: str) -> int:
         """See `Engine.count_tokens`; without the server's tokenizer a safe over-estimate."""
-        try:
-            answer = self._client.post(
-                "/tokenize", json={"model": self._model, "prompt": text, "add_special_tokens": False}
-            )
-            return int(answer.raise_for_status().json()["count"])
-        except (httpx.HTTPError, ValueError, KeyError):
-            return len(text.encode()) // 2 + 1
+        for replica in self._replicas:
+            if replica.usable:
+                try:
+                    return replica.count_tokens(text)
+                except (httpx.HTTPError, ValueError, KeyError):
+                    continue
+        return len(text.encode()) // 2 + 1
 
     @property
     def special_tokens(self) -> Sequence[str]:
         """Unknown here; `generation/prompt.py` breaks the usual ones."""
         return ()
 
-    def load(self) -> EngineLoad:
-        """See `Engine.load`, from the server's metrics; zeros when it has none."""
-        values = {"kv": 0.0, "running": 0.0, "waiting": 0.0}
-        try:
-            lines = self._client.get("/metrics").raise_for_status().text.splitlines()
-        except httpx.HTTPError:
-            lines = []
-        for line in lines:
-            name = line.split("{", 1)[0].split(" ", 1)[0]
-            if name in _GAUGES:
-                values[_GAUGES[name]] = float(line.rsplit(" ", 1)[1])
-        return EngineLoad(values["kv"], int(values["running"]), int(values["waiting"]))
-
     @property
     def dead(self) -> bool:
         """A server that is down may come back; requests say so one by one."""
         return False
 
+    def silent_s(self) -> float:
+        """Servers that hang are found by the watch, one by one."""
+        return 0.0
+
+    def prove(self, within_s: float) -> None:
+        """See `Engine.prove`; the watch asks every second."""
+        if not any(r.usable for r in self._replicas):
+            raise TransientError(f"No engine server answers. {self.complaint()}")
+
+    def kill(self) -> None:
+        """The servers are not ours to end."""
+
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        self._closing.set()
+        with self._lock:
+            flights = list(self._flights.values())
+        for flight in flights:
+            flight.cancel()
+        for replica in self._replicas:
+            replica.close()
 
 
-def _plan(served: dict[str, Any], settings: GenerationSettings) -> Planned:
+def _beyond(ahead: str, text: str) -> tuple[str, str]:
+    """What is still to be said again, and what of `text` is new.
+
+    Raises:
+        TransientError: the text is another one.
+    """
+    shared = min(len(ahead), len(text))
+    if ahead[:shared] != text[:shared]:
+        raise TransientError("Another server's answer came out otherwise; it is begun anew.")
+    return ahead[shared:], text[shared:]
+
+
+def _plan(cards: Sequence[dict[str, Any]], settings: GenerationSettings) -> Planned:
+    """The plan that holds for all servers that answer."""
+    served = min(cards, key=lambda card: int(card.get("max_model_len") or settings.max_model_len))
     length = min(int(served.get("max_model_len") or settings.max_model_len), settings.max_model_len)
     context = length - settings.answer_reserve - PROMPT_OVERHEAD
     if context < 1:
@@ -201,20 +279,3 @@ def _plan(served: dict[str, Any], settings: GenerationSettings) -> Planned:
         vector_page_bytes=0,
     )
     return Planned(plan, 0, settings.max_num_seqs, 0, settings.enforce_eager, ())
-
-
-def _server_sent(response: httpx.Response) -> Iterator[dict[str, Any]]:
-    for line in response.iter_lines():
-        if line.startswith("data:"):
-            body = line[5:].strip()
-            if body == "[DONE]":
-                return
-            yield json.loads(body)
-
-
-def _usage(event: dict[str, Any]) -> Usage | None:
-    usage: dict[str, Any] | None = event.get("usage")
-    if not usage:
-        return None
-    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-    return Usage(int(usage["prompt_tokens"]), int(usage.get("completion_tokens", 0)), int(cached))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from core.settings import Settings
 from core.types import CitationMode, EnginePlan, Evidence, Lang
-from generation.engine import Engine
 from generation.pressure import Room, prompt_budget
 from generation.prompt import Prompt, build_prompt
 from generation.prompt_book import Form
+from generation.requests import Engine
 from generation.runtime import EngineRuntime
 from generation.state import QueryState
 

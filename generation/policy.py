@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -167,3 +167,18 @@ def resolved(
             "max_answer_tokens": policy.max_answer_tokens or generation.answer_reserve,
         }
     )
+
+
+def kept_mode(policy: CitationPolicy, lang: Lang, languages: Sequence[str]) -> tuple[CitationMode, str]:
+    """The mode that can be kept in this language, and why it is not the one asked for.
+
+    Args:
+        policy: what is asked for.
+        lang: of the question.
+        languages: that the model writes.
+    """
+    mode = policy.mode or CitationMode.EXTRACT
+    if mode is CitationMode.EXTRACT or lang is Lang.UND or lang.value in languages:
+        return mode, ""
+    reason = f"the model does not write {lang.value}"
+    return (CitationMode.EXTRACT if policy.free_fallback == "extract" else mode), reason

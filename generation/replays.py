@@ -59,7 +59,14 @@ def replay(session: Session, scope: Scope, query_id: str, *, evidence: From = "f
     session.add(new)
     session.flush()
     _copy_evidence(session, old.id, new.id)
-    add_job(session, Task.ANSWER, tenant_id=scope.tenant_id, subject_kind="query", subject_id=new.id)
+    add_job(
+        session,
+        Task.ANSWER,
+        tenant_id=scope.tenant_id,
+        subject_kind="query",
+        subject_id=new.id,
+        gives_way=new.priority == "batch",
+    )
     return new.id
 
 
@@ -74,6 +81,7 @@ def _copied(old: QueryRow, scope: Scope) -> QueryRow:
         history=list(old.history),
         task=old.task,
         priority=old.priority,
+        kv_tokens=old.kv_tokens,
         filters=dict(old.filters),
         options=dict(old.options),
         policy=dict(old.policy),

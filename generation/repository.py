@@ -329,6 +329,7 @@ def query_state(session: Session, query_id: str) -> QueryState:
         filters=dict(row.filters),
         replay_of=row.replay_of,
         replayed=repeated.trace.get("generation", {}).get("record", {}) if repeated is not None else {},
+        deadline_at=row.deadline_at,
     )
 
 
@@ -389,6 +390,7 @@ def store_outcome(session: Session, query_id: str, outcome: Outcome, passages: M
             session.add(_claim_row(query_id, ordinal, claim, passages))
     row.status = outcome.status.value
     row.usage = asdict(outcome.usage)
+    row.kv_tokens = outcome.usage.prompt_tokens + outcome.usage.completion_tokens
     row.timings_ms = {**row.timings_ms, **(outcome.timings_ms or {})}
     row.trace = {
         **row.trace,

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from core.types import CitationMode, Claim, Evidence, Lang, Verdict
+from core.types import CitationMode, Claim, Evidence, Verdict
 from generation.answer import cite, settled
 from generation.entail import Entails
 from generation.grammar import free_grammar
 from generation.grammar_check import checked
 from generation.parse import ClaimParser, Event, ParsedClaim
 from generation.parse_quote import QuotedClaim, QuoteParser
-from generation.policy import CitationPolicy
+from generation.policy import kept_mode as kept_mode
 from generation.quote_grammar import place_of, quote_grammar
 from generation.verify import judge
 
@@ -128,18 +128,3 @@ class QuoteScheme:
 def scheme_of(mode: CitationMode) -> Scheme:
     """The scheme of a mode that is decoded."""
     return QuoteScheme() if mode is CitationMode.QUOTE else FreeScheme()
-
-
-def kept_mode(policy: CitationPolicy, lang: Lang, languages: Sequence[str]) -> tuple[CitationMode, str]:
-    """The mode that can be kept in this language, and why it is not the one asked for.
-
-    Args:
-        policy: what is asked for.
-        lang: of the question.
-        languages: that the model writes.
-    """
-    mode = policy.mode or CitationMode.EXTRACT
-    if mode is CitationMode.EXTRACT or lang is Lang.UND or lang.value in languages:
-        return mode, ""
-    reason = f"the model does not write {lang.value}"
-    return (CitationMode.EXTRACT if policy.free_fallback == "extract" else mode), reason

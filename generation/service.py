@@ -27,6 +27,7 @@ from core.settings import get_settings
 from core.streams import StreamEvent
 from core.types import AnswerStatus, Scope
 from generation import repository, stream
+from generation.admitting import admit
 from generation.policy import CitationPolicy, merged, parse_policy, resolved
 from generation.replays import comparison as comparison
 from generation.replays import replay as replay
@@ -56,6 +57,7 @@ def submit(
     filters: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
     history: Sequence[Mapping[str, Any]] = (),
+    deadline_s: float | None = None,
 ) -> str:
     """Accept a question and return the query's id; workers are rung after the commit.
 
@@ -70,11 +72,13 @@ def submit(
         filters: see `retrieval/filters.py`.
         options: kept with the query; `top_k`, `offset`, `explain` are retrieval's.
         history: earlier turns, `{role, content}`, oldest first.
+        deadline_s: seconds from now within which it ends, answered or not; default by priority.
 
     Raises:
-        InvalidInput: blank question, unknown policy field, filter, task or priority.
+        InvalidInput: blank question, unknown policy field, filter, task or priority, deadline out of bounds.
         TooLarge: the question is above its cap.
         NotFound: a collection is unknown to this scope.
+        EngineBusy: the engine has no room for it now; it says when to ask again.
     """
     base, version = CitationPolicy(), None
     distinct = tuple(dict.fromkeys(collection_ids))
@@ -83,6 +87,15 @@ def submit(
         base, version = parse_policy(in_force.body), in_force.version
     settings = get_settings()
     effective = resolved(merged(base, policy), settings.generation, settings.retrieval)
+    admitted = admit(
+        session,
+        settings,
+        question=question,
+        task=task,
+        policy=effective,
+        priority=priority,
+        deadline_s=deadline_s,
+    )
     return submit_query(
         session,
         scope,
@@ -95,6 +108,8 @@ def submit(
         policy=effective.model_dump(mode="json"),
         policy_version=version,
         history=history,
+        kv_tokens=admitted.kv_tokens,
+        deadline_s=admitted.deadline_s,
     )
 
 

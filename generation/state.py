@@ -17,6 +17,7 @@ class QueryState:
     """What the answer task needs of a query's row.
 
     Attributes:
+        deadline_at: when it ends, answered or not; None: only the engine's own deadline holds.
         readings: where a name of the question may mean several entities, the evidence markers of each.
         replayed: the record of the answer that this one repeats; empty where it repeats none.
     """
@@ -36,6 +37,7 @@ class QueryState:
     filters: Mapping[str, Any] = field(default_factory=dict[str, Any])
     replay_of: str | None = None
     replayed: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    deadline_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,10 +70,19 @@ class EventWriter:
         self._pending = ""
         self._publish("claim", claim_payload(ordinal, claim, evidence))
 
-    def restart(self) -> None:
-        """A new attempt begins: readers drop what they have."""
+    def begin(self) -> None:
+        """An attempt begins: where an earlier one has told something, readers drop what they have.
+
+        The stream itself is asked, because an attempt that was handed back or died is not always counted.
+        """
         self._pending = ""
-        self._publish("restart", {})
+        try:
+            told = self._client.exists(streams.stream_key(self._query_id))
+        except RedisError:
+            log.warning("event_not_published", extra={"query_id": self._query_id, "event_name": "restart"})
+            return
+        if told:
+            self._publish("restart", {})
 
     def done(self, payload: dict[str, Any]) -> None:
         """The last entry; call it after the commit."""

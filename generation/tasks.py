@@ -11,14 +11,20 @@ from functools import lru_cache
 
 from celery import signals
 
-from core.db import get_database
+from core.db import get_database, utcnow
+from core.errors import QuestionTooLate
 from core.jobs import JobRun, run_job
+from core.metrics import QUEUE_SECONDS
 from core.redis_client import get_redis
 from core.settings import get_settings
 from core.types import AnswerStatus, Scope
 from core.worker import Task, get_app, worker_name
 from generation import repository
-from generation.runtime import CancelWatch, EngineRuntime, configured_engine
+from generation.batch_room import BatchRoom
+from generation.cancels import CancelWatch
+from generation.configured import configured_engine
+from generation.requests import Cancelled, HandBack
+from generation.runtime import EngineRuntime
 from generation.sources import document_facts
 from generation.stream import EventWriter, done_payload
 from generation.summarize import document_of
@@ -44,6 +50,12 @@ def _start_engine(**_: object) -> None:
         get_runtime().start()
 
 
+@signals.worker_shutting_down.connect
+def _drain_engine(**_: object) -> None:
+    if worker_name() == "generation":
+        get_runtime().begin_stop(CANCELS.call_all)
+
+
 @signals.worker_shutdown.connect
 def _stop_engine(**_: object) -> None:
     # After the pool has drained; the core must not go before the answers that wait for it.
@@ -51,14 +63,30 @@ def _stop_engine(**_: object) -> None:
         get_runtime().stop()
 
 
+@lru_cache(maxsize=1)
+def get_batch_room() -> BatchRoom:
+    """What batch answers may take of this process."""
+    return BatchRoom(get_settings().worker.generation_batch_threads)
+
+
 @get_app().task(name=Task.ANSWER.value)
 def answer(job_id: str) -> None:
     """Write one query's answer."""
+    with get_batch_room().place(get_database(), job_id) as free:
+        if free:
+            _answer(job_id)
+
+
+def _answer(job_id: str) -> None:
     runs: list[JobRun] = []
 
     def work(run: JobRun) -> None:
         runs.append(run)
-        answer_query(run, get_runtime())
+        try:
+            answer_query(run, get_runtime())
+        except HandBack as reason:
+            log.info("answer_handed_back", extra={"query_id": run.subject_id, "why": str(reason)})
+            run.hand_back()
 
     run_job(job_id, work)
     for run in runs:
@@ -81,8 +109,10 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
         documents = document_facts(session, scope, (e.passage.document_id for e in evidence))
     events = EventWriter(get_redis(), state.id)
     if not state.status.terminal:
-        if run.attempt > 1:
-            events.restart()
+        if state.deadline_at is not None and utcnow() >= state.deadline_at:
+            raise QuestionTooLate(query_id=state.id)
+        QUEUE_SECONDS.labels(state.priority).observe((utcnow() - state.created_at).total_seconds())
+        events.begin()
         with run.db.write() as session:
             repository.mark_running(session, state.id)
         writer = (SummaryWriter if summarized is not None else AnswerWriter)(
@@ -96,7 +126,15 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
             begun=begun,
             documents=documents,
         )
-        outcome = writer.write()
+        try:
+            outcome = writer.write()
+        except Cancelled:  # before the engine was asked
+            outcome = writer.cancelled()
+        if outcome.status is AnswerStatus.CANCELLED and runtime.handing_back:
+            with run.db.read() as session:
+                asked = repository.cancel_requested(session, state.id)
+            if not asked:
+                raise HandBack("the worker stops")
         passages = {e.passage.id: e.passage for e in evidence}
         with run.finish() as session:
             if repository.store_outcome(session, state.id, outcome, passages):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from core.db import Database
+from core.db import Database, utcnow
 from core.errors import DeadlineExceeded, InvalidInput
 from core.metrics import ANSWERS, PROMPT_TOKENS
 from core.packs import pack_languages
@@ -17,7 +17,7 @@ from core.types import AnswerStatus, CitationMode, Claim, Evidence, Usage, Verdi
 from generation import repository
 from generation.answer import extract, without_preamble
 from generation.board import ClaimBoard
-from generation.engine import Cancelled, Chunk, Engine, GenerationRequest
+from generation.cancels import CancelWatch
 from generation.entail import configured_entailment
 from generation.framing import Framed, Framer
 from generation.notices import (
@@ -31,14 +31,15 @@ from generation.parse import Event, ParsedClaim, TextDelta
 from generation.plan import known_languages
 from generation.prompt import Prompt
 from generation.replay import record_of
-from generation.runtime import CancelWatch, EngineRuntime
+from generation.requests import Cancelled, Chunk, Engine, GenerationRequest
+from generation.runtime import EngineRuntime
 from generation.schemes import Scheme, Settling, kept_mode, scheme_of
 from generation.sources import DocumentFacts, permitted
 from generation.state import Outcome, QueryState
 from generation.stream import EventWriter
+from generation.turns import engine_priority
 from retrieval.language import question_language
 
-_PRIORITY = {"interactive": 0, "batch": 10}  # the engine takes the lower first
 _LOOK_S = 2.0  # between looks at the row's cancel flag while tokens flow
 
 
@@ -75,7 +76,7 @@ class AnswerWriter:
         self._left_out = len(evidence) - len(self._evidence)
         self._runtime, self._cancels, self._db, self._settings = runtime, cancels, db, settings
         self._begun = begun
-        self._deadline = begun + settings.generation.deadline_s
+        self._deadline = deadline(state, begun, settings.generation.deadline_s)
         self._lang = question_language(state.question)
         self._board = ClaimBoard(
             events, self._evidence, state.policy, lang=self._lang, documents=self._documents
@@ -109,6 +110,10 @@ class AnswerWriter:
         if reason:
             return self._refusal(reason)
         return self._decode(scheme_of(mode))
+
+    def cancelled(self) -> Outcome:
+        """The outcome of an answer that was cancelled before it asked the engine."""
+        return self._outcome(AnswerStatus.CANCELLED)
 
     # -- modes ---------------------------------------------------------------------------------
 
@@ -193,7 +198,11 @@ class AnswerWriter:
             max_tokens=framed.answer_tokens,
             deadline=self._deadline,
             grammar=grammar,
-            priority=_PRIORITY.get(self._state.priority, 0),
+            priority=engine_priority(
+                self._state.created_at,
+                self._state.priority,
+                head_start_s=self._settings.generation.head_start_s,
+            ),
             cache_salt=self._state.tenant_id,
         )
         self._cancels.add(self._state.id, lambda: self._abort(engine, request.id))
@@ -301,6 +310,19 @@ class AnswerWriter:
             notices=tuple(self._board.notices),
             record=self._record,
         )
+
+
+def deadline(state: QueryState, begun: float, writing_s: float) -> float:
+    """`time.monotonic()` value at which the answer is cut off.
+
+    Args:
+        state: the query; its own deadline holds where it comes first.
+        begun: `time.monotonic()` of the start of writing.
+        writing_s: that one answer may take.
+    """
+    if state.deadline_at is None:
+        return begun + writing_s
+    return min(begun + writing_s, time.monotonic() + (state.deadline_at - utcnow()).total_seconds())
 
 
 def elapsed_ms(begun: float) -> float:

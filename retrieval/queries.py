@@ -8,10 +8,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Literal
 
 from sqlalchemy.orm import Session
 
+from core.db import utcnow
 from core.errors import InvalidInput, NotFound, TooLarge
 from core.ids import new_id
 from core.jobs import add_job
@@ -128,6 +130,8 @@ def submit_query(
     policy_version: int | None = None,
     history: Sequence[Mapping[str, Any]] = (),
     replay_of: str | None = None,
+    kv_tokens: int = 0,
+    deadline_s: float | None = None,
 ) -> str:
     """Store a query and ring the retrieval worker after the commit.
 
@@ -144,6 +148,8 @@ def submit_query(
         policy_version: version of the collection's policy that `policy` came from.
         history: earlier turns, `{role, content}`, oldest first.
         replay_of: the query that this one repeats.
+        kv_tokens: what it is expected to need of the engine; 0 when it does not ask it.
+        deadline_s: seconds from now after which it ends unanswered; None: never.
 
     Returns:
         The new query's id.
@@ -180,10 +186,19 @@ def submit_query(
             policy_version=policy_version,
             status=AnswerStatus.QUEUED.value,
             replay_of=replay_of,
+            kv_tokens=kv_tokens,
+            deadline_at=None if deadline_s is None else utcnow() + timedelta(seconds=deadline_s),
         )
     )
     session.flush()
-    add_job(session, Task.RERANK, tenant_id=scope.tenant_id, subject_kind="query", subject_id=query_id)
+    add_job(
+        session,
+        Task.RERANK,
+        tenant_id=scope.tenant_id,
+        subject_kind="query",
+        subject_id=query_id,
+        gives_way=priority == "batch",
+    )
     return query_id
 
 

@@ -142,6 +142,7 @@ def _store(session: Session, run: JobRun, prepared: Prepared, outcome: Outcome) 
         tenant_id=prepared.query.tenant_id,
         subject_kind="query",
         subject_id=prepared.query.id,
+        gives_way=run.gives_way,
     )
     return AnswerStatus.RUNNING
 

@@ -41,6 +41,7 @@ async def ask(
             question=body.question,
             task=body.task,
             priority=body.priority,
+            deadline_s=body.deadline_s,
             policy=body.policy,
             filters=body.filters,
         ),

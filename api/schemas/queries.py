@@ -40,6 +40,12 @@ class QueryBody(Body):
     collection: CollectionList = Field(description="id or name, or a list of them")
     task: Literal["answer", "summarize"] = "answer"
     priority: Literal["interactive", "batch"] = "interactive"
+    deadline_s: float | None = Field(
+        None,
+        gt=0,
+        le=30 * 86_400,
+        description="seconds within which it ends, answered or not; default by priority",
+    )
     stream: bool = Field(
         False, description="answer with the event stream, as `Accept: text/event-stream` does"
     )

@@ -101,7 +101,7 @@ def answer(
     if begin_again_after is not None:
         for ordinal, claim in enumerate(claims[:begin_again_after]):
             writer.claim(ordinal, claim, {1: evidence})
-        writer.restart()
+        writer.begin()
     for ordinal, claim in enumerate(claims):
         time.sleep(pause_s)
         writer.delta(ordinal, claim.text[:5])

@@ -69,6 +69,8 @@ class Stack:
             "GEO_WORKER__REAP_INTERVAL_S": "1",
             "GEO_WORKER__RESEND_BASE_S": "2",
             "GEO_GENERATION__KV_CACHE_BYTES": str(256 << 20),
+            "GEO_GENERATION__ADMIT_KV_SHARE": "100",  # so few blocks would refuse what the tests ask at once
+            "GEO_API__DISCONNECT_GRACE_S": "2",
             **self.extra_env,
         }
 

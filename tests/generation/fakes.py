@@ -9,8 +9,8 @@ from collections.abc import Generator, Sequence
 
 from core.errors import DeadlineExceeded, InvalidInput
 from core.types import EnginePlan, Usage
-from generation.engine import Cancelled, Chunk, EngineDead, EngineLoad, GenerationRequest
 from generation.plan import Planned
+from generation.requests import Cancelled, Chunk, EngineDead, EngineLoad, GenerationRequest
 
 SENTENCE = re.compile(r"[^\n\[\]]+?[.!?。！？] ?\[(\d+)\]")
 
@@ -34,6 +34,7 @@ class FakeEngine:
         self.requests: list[GenerationRequest] = []
         self.running: dict[str, threading.Event] = {}
         self.closed = False
+        self.silent_for_s, self.proofs = 0.0, 0
 
     def generate(self, request: GenerationRequest) -> Generator[Chunk]:
         self.requests.append(request)
@@ -94,6 +95,22 @@ class FakeEngine:
 
     def load(self) -> EngineLoad:
         return EngineLoad(0.25 if self.running else 0.0, len(self.running), 0)
+
+    def silent_s(self) -> float:
+        return self.silent_for_s if self.running else 0.0
+
+    def prove(self, within_s: float) -> None:
+        self.proofs += 1
+        if self.stalled.is_set():
+            raise DeadlineExceeded("no token came")
+
+    def complaint(self) -> str:
+        return ""
+
+    def kill(self) -> None:
+        self.dead = True
+        self.die_after = 0
+        self.stalled.clear()
 
     def close(self) -> None:
         self.closed = True

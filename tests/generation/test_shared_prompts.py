@@ -10,8 +10,8 @@ from core.models import JobRow
 from core.settings import get_settings
 from core.types import CitationMode, Lang
 from generation import service
-from generation.engine import GenerationRequest
 from generation.prompt_book import Form
+from generation.requests import GenerationRequest
 from tests.generation.fakes import fake_plan
 from tests.generation.rows import Library
 from tests.generation.test_tasks import Stage

@@ -1,0 +1,79 @@
+"""What the admission decision is made from, read in the transaction that stores the question.
+
+Counting rows holds for any number of API processes and workers and through every restart; a counter kept
+beside them would have to be repaired after each crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import Session
+
+from core.db import utcnow
+from core.models import QueryRow
+from generation.admission import Demand
+
+_WINDOW_S = 60.0  # the drain rate is that of the last minute
+_LEARN_S, _LEARN_FROM = 3600.0, 50  # what a question needs is the mean of the last ones
+
+_OPEN = QueryRow.finished_at.is_(None)
+_ASKS_ENGINE = QueryRow.kv_tokens > 0
+
+
+def expected_kv_tokens(session: Session, plan: Mapping[str, Any]) -> int:
+    """KV tokens that a question needs: the mean of the last answers, or all that the plan allows one."""
+    since = utcnow() - timedelta(seconds=_LEARN_S)
+    last = (
+        select(QueryRow.kv_tokens)
+        .where(QueryRow.finished_at > since, _ASKS_ENGINE)
+        .order_by(QueryRow.finished_at.desc())
+        .limit(_LEARN_FROM)
+        .subquery()
+    )
+    mean = session.scalar(select(func.avg(last.c.kv_tokens)))
+    most = int(plan.get("max_model_len") or 0)
+    return max(1, round(float(mean)) if mean else most)
+
+
+def open_questions(session: Session) -> int:
+    """Questions of any priority that have not ended and need the engine."""
+    return session.scalar(select(func.count()).where(_OPEN, _ASKS_ENGINE)) or 0
+
+
+def demand_ahead(session: Session, *, batch_at_once: int) -> Demand:
+    """What an interactive question asked now has before it or beside it.
+
+    That is every interactive one, and as many batch ones as may be at the engine at a time; a long queue of
+    batch questions behind those keeps nobody out.
+    """
+    interactive = QueryRow.priority == "interactive"
+    count, tokens = _sum(session, interactive)
+    others, their_tokens = _sum(session, ~interactive)
+    beside = min(others, batch_at_once)
+    return Demand(count + beside, tokens + (their_tokens * beside // others if others else 0))
+
+
+def _sum(session: Session, which: ColumnElement[bool]) -> tuple[int, int]:
+    row = session.execute(
+        select(func.count(), func.coalesce(func.sum(QueryRow.kv_tokens), 0)).where(_OPEN, _ASKS_ENGINE, which)
+    ).one()
+    return int(row[0]), int(row[1])
+
+
+def drained_per_s(session: Session) -> float:
+    """KV tokens of answers that ended in the last minute, per second that there was work."""
+    now = utcnow()
+    begin = now - timedelta(seconds=_WINDOW_S)
+    ended, first = session.execute(
+        select(func.coalesce(func.sum(QueryRow.kv_tokens), 0), func.min(QueryRow.created_at)).where(
+            QueryRow.finished_at > begin, _ASKS_ENGINE, QueryRow.status.in_(("answered", "incomplete"))
+        )
+    ).one()
+    if not ended:
+        return 0.0
+    oldest: datetime = max(begin, first or begin)
+    return float(ended) / max(1.0, (now - oldest).total_seconds())
