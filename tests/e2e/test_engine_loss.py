@@ -36,7 +36,12 @@ def body_of(collection: str, n: int) -> dict[str, object]:
     return {
         "question": f"Describe pier {n % 20}: when was it built, how long is it and when does it close?",
         "collection": collection,
-        "policy": {"mode": "free", "max_sentences": 12, "max_answer_tokens": 200},
+        "policy": {
+            "mode": "free",
+            "max_sentences": 12,
+            "max_answer_tokens": 200,
+            "refusal_threshold": 0.0,
+        },
     }
 
 
