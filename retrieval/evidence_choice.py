@@ -37,7 +37,12 @@ def choose_evidence(prepared: Prepared, ranking: Ranking) -> Outcome:
     sentences = score_sentences(
         ranking.question,
         [
-            (r.stored.passage.text, _own_tokens(r.stored.passage, r.scored), r.stored.passage.span.start)
+            (
+                r.stored.passage.text,
+                _own_tokens(r.stored.passage, r.scored),
+                r.stored.passage.span.start,
+                r.relevance,
+            )
             for r in chosen
             if r.scored is not None
         ],

@@ -149,7 +149,7 @@ def test_a_clear_late_interaction_winner_comes_first() -> None:
 def test_the_sentence_that_answers_scores_highest() -> None:
     text = "水泵位于东门。水泵每六个月保养一次。值班室在地下。"
     asked = question("水泵多久保养一次？", Lang.ZH, tokens_of("水泵多久保养一次").vectors)
-    (scored,) = score_sentences(asked, [(text, tokens_of(text), 100)])
+    (scored,) = score_sentences(asked, [(text, tokens_of(text), 100, 0.9)])
     assert [(s.span.start, s.span.end) for s in scored] == [(100, 107), (107, 118), (118, 125)]
     assert all(0 <= s.score <= 1 for s in scored)
     assert max(scored, key=lambda s: s.score).span.start == 107
@@ -158,8 +158,22 @@ def test_the_sentence_that_answers_scores_highest() -> None:
 def test_a_question_for_a_number_prefers_a_sentence_with_a_new_number() -> None:
     text = "Pump 7 was painted. Pump 7 weighs 40 kg."
     asked = question("How much does pump 7 weigh?", Lang.EN, tokens_of("pump 7").vectors)
-    (scored,) = score_sentences(asked, [(text, tokens_of(text), 0)])
+    (scored,) = score_sentences(asked, [(text, tokens_of(text), 0, 0.9)])
     assert scored[1].score > scored[0].score
+
+
+def test_a_chinese_numeral_with_a_measure_word_is_a_number() -> None:
+    text = "一些水泵已经涂漆完毕。水泵每三个月保养。"
+    asked = question("水泵多少个月保养？", Lang.ZH, tokens_of("水泵").vectors)
+    (scored,) = score_sentences(asked, [(text, tokens_of(text), 0, 0.9)])
+    assert scored[1].score > scored[0].score
+
+
+def test_a_term_that_every_sentence_has_tells_none_apart() -> None:
+    text = "Pump one was painted. Pump two has a brass impeller. Pump three was sold."
+    asked = question("pump impeller", Lang.EN, tokens_of("impeller").vectors)
+    (scored,) = score_sentences(asked, [(text, tokens_of(text), 0, 0.9)])
+    assert max(scored, key=lambda s: s.score).span.start == text.index("Pump two")
 
 
 def test_no_evidence_has_no_sentences() -> None:
