@@ -8,7 +8,7 @@ after the commit; a rolled-back session sends nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -133,14 +133,14 @@ class Database:
         self.engine.dispose()
 
 
-def plain_rows(session: Session, statement: Executable, given: Mapping[str, Any]) -> CursorResult[Any]:
+def plain_rows(session: Session, statement: Executable, given: Mapping[str, Any]) -> Sequence[Any]:
     """Run a statement on the session's connection, after what the session holds back is written.
 
     For statements that every question runs: a session looks for mapped rows in what comes back, which takes
     as long again as the statement.
     """
     session.flush()
-    return session.connection().execute(statement, given)
+    return session.connection().execute(statement, given).all()
 
 
 def affected(result: Result[Any]) -> int:

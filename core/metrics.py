@@ -25,6 +25,13 @@ ROUTE_EMPTY_STREAK = Gauge(
     ["route"],
     multiprocess_mode="mostrecent",
 )
+RERANK_READ = Histogram(
+    "geo_rerank_read",
+    "Passages that one rerank read; settled: it ended early because the order of the best was settled",
+    ["end"],
+    buckets=(0, 4, 5, 8, 12, 16, 20, 50, 200),
+)
+ANSWER_DEPTH = Counter("geo_answer_depth_total", "Answers by the depth of their evidence", ["depth"])
 ANSWERS = Counter("geo_answers_total", "Answers by status and mode", ["status", "mode"])
 CLAIMS = Counter("geo_claims_total", "Claims by verdict", ["verdict"])
 INDEX_GENERATION = Gauge(

@@ -66,6 +66,8 @@ class CitationPolicy(BaseModel):
         max_answer_tokens: tokens the model may write; None means the engine plan's reserve.
         show_partial: whether claims with the verdict `partial` are shown (always marked as such).
         free_fallback: what `free` does in a language the model does not know: `extract` or `refuse`.
+        depth: how much evidence is looked at: `auto` lets a router decide (one passage without the model,
+            one, a few, or all); None means the server's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -83,6 +85,7 @@ class CitationPolicy(BaseModel):
     require_quotes: bool = False
     conflict: Literal["both", "newer", "trusted"] = "both"
     free_fallback: str = Field(default="extract", pattern="^(extract|refuse)$")
+    depth: Literal["auto", "full", "few", "one", "extract"] | None = None
 
     def refusal_words(self, lang: Lang) -> str:
         """The refusal in the question's language (English where it is neither)."""

@@ -326,6 +326,7 @@ def query_state(session: Session, query_id: str) -> QueryState:
         cancel_requested=row.cancel_requested,
         created_at=row.created_at,
         readings=tuple(tuple(group) for group in row.trace.get("readings", ())),
+        depth=row.trace.get("rerank", {}).get("depth", ""),
         filters=dict(row.filters),
         replay_of=row.replay_of,
         replayed=repeated.trace.get("generation", {}).get("record", {}) if repeated is not None else {},

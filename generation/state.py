@@ -19,6 +19,7 @@ class QueryState:
     Attributes:
         deadline_at: when it ends, answered or not; None: only the engine's own deadline holds.
         readings: where a name of the question may mean several entities, the evidence markers of each.
+        depth: of the evidence; `extract`: one passage holds the answer, and the model is not asked.
         replayed: the record of the answer that this one repeats; empty where it repeats none.
     """
 
@@ -34,6 +35,7 @@ class QueryState:
     cancel_requested: bool
     created_at: datetime
     readings: tuple[tuple[int, ...], ...] = ()
+    depth: str = ""
     filters: Mapping[str, Any] = field(default_factory=dict[str, Any])
     replay_of: str | None = None
     replayed: Mapping[str, Any] = field(default_factory=dict[str, Any])

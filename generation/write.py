@@ -105,6 +105,8 @@ class AnswerWriter:
         self._board.note(several_notice(self._state.readings, self._lang))
         if self._state.readings:
             return self._extract("a name of the question means several; each is shown")
+        if self._state.depth == CitationMode.EXTRACT.value and mode is not CitationMode.EXTRACT:
+            return self._extract("one passage holds the answer; the model was not asked")
         if mode is CitationMode.EXTRACT:
             return self._extract(reason)
         if reason:

@@ -383,7 +383,7 @@ def ask_relink(session: Session, tenant_id: str, change: str, entity_ids: Sequen
 
 def catalogue_stamp(session: Session, tenant_id: str) -> tuple[int, int, int]:
     """Changes whenever the tenant's catalogue does; every change is an event or the undoing of one."""
-    newest, undone, entities = tuple(plain_rows(session, _stamp(), {"tenant": tenant_id}).one())
+    ((newest, undone, entities),) = plain_rows(session, _stamp(), {"tenant": tenant_id})
     return int(newest or 0), int(undone or 0), int(entities or 0)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from core.settings import get_settings
 from core.types import CitationMode, Evidence, Passage
 from ingest.encode import TokenVectors
+from retrieval.depth import EVIDENCE, MOST, Depth
 from retrieval.pack import Candidate, Dropped, Selection, diversify, fit
 from retrieval.query_outcome import Outcome, Prepared
 from retrieval.recall import Ranked, Ranking, encoded_text
@@ -20,7 +21,7 @@ def choose_evidence(prepared: Prepared, ranking: Ranking) -> Outcome:
     about_others, own = _about_others(ranking)
     relevant, irrelevant = _relevant(prepared, own)
     relevant, irrelevant = _with_each(ranking, own, relevant, irrelevant)
-    limit = prepared.profile.profile.max_evidence
+    limit = min(prepared.profile.profile.max_evidence, EVIDENCE.get(ranking.reading.depth, MOST))
     selection = diversified(relevant, limit=limit, cap=settings.per_document_cap)
     by_id = {r.stored.passage.id: r for r in relevant}
     kept, dropped = selection.kept, (*selection.dropped, *irrelevant, *about_others)
@@ -123,6 +124,8 @@ def _model_reads(prepared: Prepared, ranking: Ranking) -> bool:
     not know: both may draw on all of the evidence.
     """
     if prepared.query.policy.get("mode", CitationMode.EXTRACT.value) == CitationMode.EXTRACT.value:
+        return False
+    if ranking.reading.depth is Depth.EXTRACT:
         return False
     languages: Sequence[str] = (prepared.plan or {}).get("languages", ())
     return not languages or ranking.question.lang.value in languages

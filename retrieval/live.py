@@ -78,7 +78,7 @@ def live_passages(
     given: dict[str, Any] = {"tenant": scope.tenant_id, "ids": bound(sorted(set(passage_ids)), dialect)}
     if scope.collection_ids is not None:
         given["collections"] = scope.collection_ids
-    return LivePassages(plain_rows(session, statement, given).all())
+    return LivePassages(plain_rows(session, statement, given))
 
 
 def visible(scope: Scope, filters: Filters, *, dialect: str) -> ColumnElement[bool]:

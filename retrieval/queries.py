@@ -42,6 +42,7 @@ class SearchHit:
         score: calibrated relevance in [0, 1], comparable inside one query.
         fused_score, rerank_score: the two parts of the final order, on scales of this query alone;
             `rerank_score` is None when the passage stood below the reranked head.
+        cross_score: what a configured cross-encoder says, on its own scale; None where it did not read it.
         routes: every route that recalled it, with its rank and raw score there.
         collapsed: near-duplicate passages that stand behind this one.
     """
@@ -53,6 +54,7 @@ class SearchHit:
     score: float
     fused_score: float
     rerank_score: float | None
+    cross_score: float | None
     routes: tuple[Hit, ...]
     collapsed: int
 
@@ -243,6 +245,7 @@ def get_search_result(session: Session, scope: Scope, query_id: str) -> SearchRe
             score=entry["score"],
             fused_score=entry["fused"],
             rerank_score=entry["reranked"],
+            cross_score=entry.get("cross"),
             routes=tuple(
                 Hit(entry["passage_id"], Route(r["route"]), r["rank"], r["score"]) for r in entry["routes"]
             ),

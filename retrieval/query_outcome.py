@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.types import Evidence, Scope
+from retrieval.followup import Rewritten
 from retrieval.pack import Dropped
 from retrieval.profile import ProfileInForce
 from retrieval.query_repository import StoredQuery
@@ -15,10 +16,16 @@ from retrieval.recall import Ranking
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What the task read before it began to work."""
+    """What the task read before it began to work.
+
+    Attributes:
+        asked: the question as it is searched for.
+        plan: of the engine.
+    """
 
     query: StoredQuery
     scope: Scope
+    asked: Rewritten
     plan: Mapping[str, Any] | None
     profile: ProfileInForce
 

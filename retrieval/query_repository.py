@@ -37,6 +37,7 @@ class StoredQuery:
     tenant_id: str
     collection_ids: tuple[str, ...]
     question: str
+    history: Sequence[Mapping[str, str]]
     task: str
     filters: Mapping[str, Any]
     options: Mapping[str, Any]
@@ -123,6 +124,7 @@ def get_query(session: Session, query_id: str) -> StoredQuery:
         tenant_id=row.tenant_id,
         collection_ids=tuple(row.collection_ids),
         question=row.question,
+        history=tuple(row.history),
         task=row.task,
         filters=row.filters,
         options=row.options,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from retrieval.query_outcome import Outcome, Prepared
@@ -18,14 +19,31 @@ def trace_of(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
         "names": _names(outcome.ranking),
         "profile": prepared.profile.as_json(),
         "total": outcome.total,
+        "rerank": _rerank(outcome.ranking),
         "dropped": [{"passage_id": d.key, "why": d.why, "of": d.of} for d in outcome.dropped[:_MOST_DROPPED]],
     }
+    if prepared.asked.topic:
+        trace["asked"] = asdict(prepared.asked)
     if prepared.query.task == "search":
         trace["hits"] = list(outcome.hits)
     else:
         trace["best_relevance"] = max((e.score for e in outcome.evidence), default=0.0)
         trace["readings"] = _readings(outcome)
     return trace
+
+
+def _rerank(ranking: Ranking) -> dict[str, Any]:
+    """How far the rerank read, and the depth of the answer with the chance that each depth loses it."""
+    reading = ranking.reading
+    told: dict[str, Any] = {
+        "head": ranking.head,
+        "read": len(reading.scored),
+        "settled": reading.settled,
+        "depth": reading.depth.value,
+    }
+    if reading.chances:
+        told["losses"] = {depth.value: round(chance, 4) for depth, chance in reading.chances.items()}
+    return told
 
 
 def _names(ranking: Ranking) -> list[dict[str, Any]]:

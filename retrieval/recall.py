@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from core.db import Database
@@ -12,6 +12,7 @@ from core.settings import RetrievalSettings, get_settings
 from core.types import Lang, Passage, Route, Scope
 from ingest.encode import get_encoder
 from ingest.split import encoder_text
+from retrieval.cascade import Plan, Reading, read_head
 from retrieval.cross_encoder import configured_reranker, cross_order, cross_scores
 from retrieval.entity_route import EntityHits
 from retrieval.filters import Filters
@@ -20,11 +21,11 @@ from retrieval.hits import as_columns
 from retrieval.identifiers import CODE_WEIGHT
 from retrieval.language import identifier_share, question_language
 from retrieval.live import LivePassages, StoredPassage, live_passages
-from retrieval.profile import Profile, built_in
+from retrieval.profile import Profile, built_in, mostly_across
 from retrieval.pushdown import Pushdown
 from retrieval.query_repository import stored_tokens
 from retrieval.relevance import Question
-from retrieval.rerank import Scored, TokenCache, final_order, score_head
+from retrieval.rerank import Scored, TokenCache, final_order
 from retrieval.routes import Recalled, get_route_pool, without_parts
 from retrieval.searches import LazyQuestion, Searches, Snapshot, SnapshotSource
 from retrieval.token_codec import pack_tokens
@@ -42,6 +43,7 @@ class Ranked:
         score: decides the order, on this query's own scale.
         relevance: calibrated, in [0, 1].
         scored: the rerank's result, or None below the reranked head.
+        cross: the raw score of a configured cross-encoder, or None where it did not read the passage.
     """
 
     stored: StoredPassage
@@ -49,6 +51,7 @@ class Ranked:
     score: float
     relevance: float
     scored: Scored | None
+    cross: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,8 @@ class Ranking:
 
     Attributes:
         model: the encoder of the index that was asked, of the question and of all token vectors.
-        made: packed token vectors of passages that were indexed without them, to be stored.
+        reading: how far the rerank read, and what it decided.
+        head: passages that it would have read at most.
     """
 
     question: Question
@@ -65,9 +69,10 @@ class Ranking:
     recalled: Recalled
     generation: int
     model: str
-    made: dict[int, bytes] = field(default_factory=dict[int, bytes])
+    reading: Reading
     timings_ms: dict[str, float] = field(default_factory=dict[str, float])
     entities: EntityHits = field(default_factory=EntityHits)
+    head: int = 0
 
 
 @lru_cache(maxsize=2)  # while the index changes its encoder
@@ -86,6 +91,7 @@ def rank(
     wanted: int,
     settings: RetrievalSettings | None = None,
     profile: Profile | None = None,
+    plan: Plan | None = None,
 ) -> Ranking:
     """Recall, fuse and rerank one question.
 
@@ -98,6 +104,7 @@ def rank(
         wanted: passages the caller will show; each route recalls at least four times as many.
         settings: default: the process's.
         profile: weights and depths; default: the built-in one.
+        plan: how far the rerank goes; default: through the whole head, inside the settings' time budget.
 
     Raises:
         TransientError: every route failed.
@@ -113,40 +120,55 @@ def rank(
     langs = [known[f.passage_id].passage.lang for f in fused]
     size = tuned.head_size(question_language(text), langs)
     head = [
-        (f.passage_id, encoded_text(known[f.passage_id].passage), lang)
+        (f, encoded_text(known[f.passage_id].passage), lang)
         for f, lang in zip(fused[:size], langs[:size], strict=True)
     ]
     model = snapshot.model or get_settings().packs.encoder  # an empty index has none yet
     asked = question.get(model)
-    reranked = score_head(
+    going = plan or Plan(s.rerank_budget_ms / 1000)
+    if entities.each or entities.others or mostly_across(asked.lang, [lang for _, _, lang in head]):
+        going = replace(going, price=0.0, forced=None)  # nothing the router was fitted on
+    tokens_weight = tuned.tokens_weight(asked.lang, [lang for _, _, lang in head])
+    reading = read_head(
         asked,
         head,
+        going,
+        weight=tokens_weight,
         load=lambda ids: _stored(db, ids, model),
         encode=lambda texts: _encode(texts, model),
         cache=token_cache(model),
-        budget_s=s.rerank_budget_ms / 1000,
     )
-    scored = {one.passage_id: one for one in reranked.scored}
+    scored = {one.passage_id: one for one in reading.scored}
     exact = {f.passage_id: f.exact for f in fused}
     order = final_order(
         [(f.passage_id, f.score) for f in fused],
         {i: x.maxsim for i, x in scored.items()},
-        weight=tuned.tokens_weight(asked.lang, [lang for _, _, lang in head]),
+        weight=tokens_weight,
         exact=exact,
     )
     watch.lap("rerank")
+    cross: dict[int, float] = {}
     if (reranker := configured_reranker()) is not None:
-        read = [(i, encoded_text(known[i].passage)) for i, _ in order[: s.cross_k]]
+        read = [(i, encoded_text(known[i].passage)) for i, _ in order[: min(s.cross_k, len(scored))]]
         left_s = (s.rerank_budget_ms - watch.laps["rerank"]) / 1000
-        order = cross_order(order, cross_scores(text, read, reranker, budget_s=left_s), exact)
+        cross = cross_scores(text, read, reranker, budget_s=left_s)
+        order = cross_order(order, cross, exact)
         watch.lap("cross")
     by_id = {f.passage_id: f for f in fused}
     ranked = tuple(
-        Ranked(known[i], by_id[i], score, scored[i].relevance if i in scored else 0.0, scored.get(i))
+        Ranked(
+            known[i],
+            by_id[i],
+            score,
+            scored[i].relevance if i in scored else 0.0,
+            scored.get(i),
+            cross.get(i),
+        )
         for i, score in order
     )
-    laps = watch.laps
-    return Ranking(asked, ranked, recalled, snapshot.generation, model, reranked.made, laps, entities)
+    return Ranking(
+        asked, ranked, recalled, snapshot.generation, model, reading, watch.laps, entities, len(head)
+    )
 
 
 @dataclass(frozen=True, slots=True)

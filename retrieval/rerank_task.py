@@ -15,29 +15,37 @@ from redis.exceptions import RedisError
 from sqlalchemy.orm import Session
 
 from core import streams
-from core.db import utcnow
+from core.db import Database, utcnow
 from core.jobs import JobRun, add_job, run_job
+from core.metrics import ANSWER_DEPTH, RERANK_READ
 from core.redis_client import get_redis
-from core.settings import get_settings
+from core.settings import RetrievalSettings, get_settings
 from core.types import AnswerStatus, JobStatus, Scope
 from core.worker import Task, get_app, next_stage, worker_name
 from retrieval import query_repository
+from retrieval.cascade import Plan
 from retrieval.cross_encoder import configured_reranker
+from retrieval.depth import AUTO, Depth
+from retrieval.entity_names import named_in
+from retrieval.entity_route import catalogue_of
 from retrieval.evidence_choice import choose_evidence
 from retrieval.filters import parse_filters
+from retrieval.followup import Rewritten, rewritten
 from retrieval.index_repository import store_tokens
+from retrieval.profile import Profile
 from retrieval.profiles import profile_of
 from retrieval.queries import page_of
 from retrieval.query_outcome import Outcome, Prepared
 from retrieval.query_repository import StoredQuery
 from retrieval.query_trace import trace_of
-from retrieval.recall import rank
+from retrieval.recall import Ranking, rank
 from retrieval.recall_store import keep_question
 from retrieval.search_page import search_page, search_payload
 from retrieval.tier_metrics import TIER_METRICS
 
 log = logging.getLogger(__name__)
 
+_SETTLED = 5  # places of an answer's evidence whose order is settled before the rerank may end
 _SEARCH_STREAM_TTL_S = 120  # a search's stream holds passages; nobody reads it once the door has answered
 
 
@@ -68,7 +76,7 @@ def rerank_query(run: JobRun) -> None:
     if query.cancel_requested:
         _end_cancelled(run, query.id)
         return
-    prepared = Prepared(query, _scope(query), plan, profile)
+    prepared = Prepared(query, _scope(query), _asked(run.db, query), plan, profile)
     from retrieval.tiers import get_reader
     from retrieval.vector_pages import follow_plan
 
@@ -77,14 +85,55 @@ def rerank_query(run: JobRun) -> None:
         run.db,
         get_reader(),
         prepared.scope,
-        text=query.question,
+        text=prepared.asked.text,
         filters=parse_filters(query.filters),
         wanted=sum(page_of(query.options)) if query.task == "search" else profile.profile.max_evidence,
         profile=profile.profile,
+        plan=plan_of(query, profile.profile, get_settings().retrieval),
     )
+    _count(ranking, query.task)
     outcome = (search_page if query.task == "search" else choose_evidence)(prepared, ranking)
     _finish(run, prepared, outcome)
     TIER_METRICS.tell(get_reader().snapshot().tiers)
+
+
+def plan_of(query: StoredQuery, profile: Profile, settings: RetrievalSettings) -> Plan:
+    """How far the rerank of a query goes: a search settles its page, an answer its first five passages."""
+    budget_s = settings.rerank_budget_ms / 1000
+    if query.task == "search":
+        shown = sum(page_of(query.options))
+        return Plan(budget_s, settle=shown if settings.early_exit else 0)
+    settle = min(_SETTLED, profile.max_evidence) if settings.early_exit else 0
+    depth = query.policy.get("depth") or settings.depth
+    threshold = query.policy.get("refusal_threshold")
+    routed = query.task == "answer"
+    return Plan(
+        budget_s,
+        settle=settle,
+        least=profile.max_evidence,
+        price=settings.depth_price if routed and depth == AUTO else 0.0,
+        threshold=settings.refusal_threshold if threshold is None else threshold,
+        forced=Depth(depth) if routed and depth not in (AUTO, Depth.FULL) else None,
+    )
+
+
+def _asked(db: Database, query: StoredQuery) -> Rewritten:
+    """The question with what it leaves to the turns before it; names that are known here count first."""
+    if not query.history or get_settings().retrieval.rewrite == "off":
+        return Rewritten(query.question)
+
+    def names(text: str) -> list[str]:
+        with db.read() as session:
+            found = named_in(session, query.tenant_id, text, catalogue_of(session, query.tenant_id))
+        return [text[name.start : name.end] for name in found]
+
+    return rewritten(query.question, query.history, names)
+
+
+def _count(ranking: Ranking, task: str) -> None:
+    RERANK_READ.labels("settled" if ranking.reading.settled else "whole").observe(len(ranking.reading.scored))
+    if task == "answer":
+        ANSWER_DEPTH.labels(ranking.reading.depth.value).inc()
 
 
 def _scope(query: StoredQuery) -> Scope:
@@ -119,7 +168,7 @@ def _finish(run: JobRun, prepared: Prepared, outcome: Outcome) -> None:
 
 
 def _store(session: Session, run: JobRun, prepared: Prepared, outcome: Outcome) -> AnswerStatus:
-    store_tokens(session, outcome.ranking.model, list(outcome.ranking.made.items()))
+    store_tokens(session, outcome.ranking.model, list(outcome.ranking.reading.made.items()))
     search = prepared.query.task == "search"
     query_repository.store_ranking(
         session,

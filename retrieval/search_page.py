@@ -32,6 +32,7 @@ def _hit(one: Ranked, rank_: int, collapsed: int) -> dict[str, Any]:
         "score": round(one.relevance, 6),
         "fused": round(one.fused.score, 6),
         "reranked": None if one.scored is None else round(one.scored.maxsim, 6),
+        "cross": None if one.cross is None else round(one.cross, 6),
         "routes": [{"route": h.route.value, "rank": h.rank, "score": h.score} for h in one.fused.hits],
         "collapsed": collapsed,
     }

@@ -94,6 +94,7 @@ class HitOut(BaseModel):
     score: float = Field(description="relevance in [0, 1], comparable inside one query")
     fused_score: float
     rerank_score: float | None
+    cross_score: float | None = Field(description="of a configured cross-encoder, on its own scale")
     routes: list[RouteHit]
     collapsed: int = Field(description="near-duplicates that stand behind this passage")
 
@@ -117,6 +118,7 @@ class HitOut(BaseModel):
             score=hit.score,
             fused_score=hit.fused_score,
             rerank_score=hit.rerank_score,
+            cross_score=hit.cross_score,
             routes=[RouteHit(route=r.route.value, rank=r.rank, score=r.score) for r in hit.routes],
             collapsed=hit.collapsed,
         )

@@ -245,6 +245,7 @@ export const en = {
   "search.score": "relevance",
   "search.fused": "fused",
   "search.rerank": "reranked",
+  "search.cross": "read together",
   "search.notReranked": "below the reranked head",
   "search.routeReport": "{hits} hits, {ms}",
   "search.dropped": "Left out ({n})",

@@ -245,6 +245,7 @@ export const zh = {
   "search.score": "相关度",
   "search.fused": "融合分",
   "search.rerank": "重排分",
+  "search.cross": "交叉编码分",
   "search.notReranked": "未进入重排",
   "search.routeReport": "{hits} 条，{ms}",
   "search.dropped": "被舍弃（{n}）",

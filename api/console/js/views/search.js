@@ -88,6 +88,7 @@ function drawHit(hit) {
       chip(t("search.score"), score(hit.score)),
       chip(t("search.fused"), score(hit.fused_score)),
       chip(t("search.rerank"), hit.rerank_score === null ? t("search.notReranked") : score(hit.rerank_score)),
+      hit.cross_score === null ? null : chip(t("search.cross"), score(hit.cross_score)),
       hit.routes.map((r) => chip(routeName(r.route), `#${r.rank} · ${score(r.score)}`, "route")),
       hit.collapsed ? h("span", {}, t("ask.source.collapsed", { n: hit.collapsed })) : null,
     ),
