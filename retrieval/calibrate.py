@@ -4,34 +4,39 @@ The questions are stored vectors, moved: a third of them by noise, to the distan
 the others part or half of the way to another stored vector, which puts them between clusters. The vector that
 a question came from is neither wanted nor counted. Selections are random rows, the hardest kind: a collection
 usually has its rows in few lists.
+
+Rescoring is exact, so a wanted row is found when it is among the candidates: one search with many candidates
+tells for every smaller number how much would have been found. Lists and candidates are therefore chosen
+together, the cheapest pair that is enough. Enough is a mean of which one may be sure, at 95 %, that it is not
+below the floor; what real questions need beyond that, or less, is the recall monitor's to find out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from retrieval.exact import TopK
-from retrieval.faiss_index import scan
+from retrieval.faiss_index import widened
 from retrieval.selection import Mask, Selection
 from retrieval.vector_pages import PageFile
 from retrieval.vector_tier import Ids, Vector
 
-Search = Callable[[Vector, int, Selection, int, int], Ids]
-"""`(query, k, selection, probes, candidates)` → rows, best first."""
+Search = Callable[[Vector, int, Selection, int], Ids]
+"""`(queries [n, d], k, selection, probes)` → rows [n, k], best first, -1 where there are fewer."""
 
 _QUESTIONS = 128  # at most; a segment of few rows gets fewer, as it is soon merged
 _SHARES = (0.25, 0.05, 0.01)  # of the rows that a selection leaves, beside all
 _TOWARDS = (0.3, 0.5)  # shares of another vector in questions that lie between clusters
 _CUTOFFS = (10, 50)
 _MOST_CANDIDATES = 32  # per wanted row
-# Of what the floor leaves: questions of people are not these questions. Probing one list more costs less than
-# rescoring the candidates that make up for it, so probing gets the larger part.
-_PROBED, _RESCORED = 0.7, 0.3
+_SURE = 1.64  # standard errors that a mean has to be above the floor: one-sided 95 %
+_ABSENT = 1 << 30
 SCANNED_ROWS = 2048  # a selection of so few rows is scanned in the originals: see docs/adr/0022
 
 
@@ -115,7 +120,7 @@ def questions(pages: PageFile, narrowest: float, *, seed: int) -> Questions:
     selections = {share: _selection(count, share, random) for share in shares}
     tops = {share: TopK(vectors, max(_CUTOFFS) + 1) for share in shares}
     for start, block in pages.blocks():
-        part = block.astype(np.float32)
+        part = widened(block)
         for share, top in tops.items():
             mask = selections[share].mask
             top.offer(start, part, None if mask is None else mask[start : start + len(part)])
@@ -126,47 +131,94 @@ def questions(pages: PageFile, narrowest: float, *, seed: int) -> Questions:
 def calibrate(
     search: Search,
     asked: Questions,
-    pages: PageFile,
     floor: float,
     *,
     most_probes: int,
-    rescored: bool,
+    probe_cost: float | None,
     scanned_rows: int,
 ) -> Calibration:
-    """The least that reaches the floor with a margin.
+    """The cheapest setting that surely reaches the floor.
 
     Args:
         search: the structure.
         asked: from `questions`.
-        pages: the originals, to rescore candidates.
         floor: recall@10 in [0, 1].
         most_probes: what the structure can do at most.
-        rescored: whether its rows are candidates to be rescored.
+        probe_cost: what one more probe costs, in candidates rescored; None when nothing is rescored.
         scanned_rows: stored with what was found.
     """
-    goal = floor + (_PROBED if rescored else _RESCORED) * (1 - floor)
+    k = _CUTOFFS[0]
+    most = k if probe_cost is None else _MOST_CANDIDATES * k
 
-    def measured(share: float, k: int, probes: int, candidates: int) -> float:
-        found = [
-            _best(search(v, k + 1, asked.selections[share], probes, candidates + 1), v, k, s, pages, rescored)
-            for v, s in zip(asked.vectors, asked.sources.tolist(), strict=True)
-        ]
-        return _recall(found, asked.wanted[share][:, :k])
+    def places(share: float, probes: int, k: int = k, most: int = most) -> Ids:
+        found = search(asked.vectors, most + 1, asked.selections[share], probes)
+        return _places(_without(found, asked.sources), asked.wanted[share][:, :k])
 
-    plenty = _MOST_CANDIDATES * _CUTOFFS[0] if rescored else _CUTOFFS[0]
-    probes = [
-        (s, _least(lambda n, s=s: measured(s, _CUTOFFS[0], n, plenty) >= goal, most_probes))
-        for s in asked.selections
-    ]
-    whole = int(probes[0][1])
-    cutoffs: list[tuple[int, int]] = []
-    if rescored:
-        goal = floor + _RESCORED * (1 - floor)
-        for k in _CUTOFFS:
-            least = _least(lambda n, k=k: measured(1.0, k, whole, n) >= goal, _MOST_CANDIDATES * k, first=k)
-            cutoffs.append((k, least))
-    reached = measured(1.0, _CUTOFFS[0], whole, cutoffs[0][1] if cutoffs else plenty)
-    return Calibration(tuple(probes), tuple(cutoffs), scanned_rows, round(reached, 4))
+    def needed(at: Ids, k: int, most: int) -> int | None:
+        return next((number for number in _steps(k, most) if _surely(_shares(at, number), floor)), None)
+
+    if probe_cost is None:
+        candidates = k
+        probes = _least(lambda n: _surely(_shares(places(1.0, n), k), floor), most_probes, first=k)
+    else:
+        probes, candidates, cheapest = most_probes, most, math.inf
+        for tried in _steps(1, most_probes):
+            if tried * probe_cost + k >= cheapest:
+                break
+            own = needed(places(1.0, tried), k, most)
+            if own is not None and tried * probe_cost + own < cheapest:
+                probes, candidates, cheapest = tried, own, tried * probe_cost + own
+    by_share = [(1.0, probes)]
+    for share in asked.selections:
+        if share < 1.0:
+            enough = partial(_reaches, places, share, candidates, floor)
+            by_share.append((share, _least(enough, most_probes, first=probes)))
+    by_cutoff = [(k, candidates)]
+    for cutoff in _CUTOFFS[1:]:
+        more = _MOST_CANDIDATES * cutoff
+        by_cutoff.append((cutoff, needed(places(1.0, probes, cutoff, more), cutoff, more) or more))
+    reached = float(_shares(places(1.0, probes), candidates).mean())
+    return Calibration(
+        tuple(by_share), tuple(by_cutoff) if probe_cost is not None else (), scanned_rows, round(reached, 4)
+    )
+
+
+def _reaches(
+    places: Callable[[float, int], Ids], share: float, candidates: int, floor: float, probes: int
+) -> bool:
+    return _surely(_shares(places(share, probes), candidates), floor)
+
+
+def _places(found: Ids, wanted: Ids) -> Ids:
+    """Where each of `wanted` [n, k] stands in `found` [n, c]; -1 where none is wanted."""
+    at = np.full(wanted.shape, _ABSENT, np.int64)
+    for number, (rows, best) in enumerate(zip(found, wanted, strict=True)):
+        order = np.argsort(rows)
+        near = order[np.minimum(np.searchsorted(rows, best, sorter=order), len(rows) - 1)]
+        at[number] = np.where(rows[near] == best, near, at[number])
+    at[wanted < 0] = -1
+    return at
+
+
+def _shares(places: Ids, candidates: int) -> Vector:
+    """Per question that wants anything, the share of it that is among so many candidates."""
+    wanted = (places >= 0).sum(1)
+    found = ((places >= 0) & (places < candidates)).sum(1)
+    return (found[wanted > 0] / wanted[wanted > 0]).astype(np.float32)
+
+
+def _surely(shares: Vector, floor: float) -> bool:
+    if not len(shares):
+        return True
+    return bool(shares.mean() - _SURE * shares.std() / math.sqrt(len(shares)) >= floor)
+
+
+def _steps(first: int, most: int) -> Iterator[int]:
+    """Numbers from `first` to `most`, an eighth apart."""
+    while first < most:
+        yield first
+        first += max(1, first // 8)
+    yield most
 
 
 def _least(enough: Callable[[int], bool], most: int, first: int = 1) -> int:
@@ -180,22 +232,6 @@ def _least(enough: Callable[[int], bool], most: int, first: int = 1) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-def _best(rows: Ids, query: Vector, k: int, source: int, pages: PageFile, rescored: bool) -> Ids:
-    rows = rows[rows != source]
-    if rescored and len(rows):
-        rows = rows[scan(pages.rows_at(rows), query, k)[1]]
-    return rows[:k]
-
-
-def _recall(found: Sequence[Ids], wanted: Ids) -> float:
-    shares = [
-        np.isin(best[best >= 0], rows).sum() / max(1, (best >= 0).sum())
-        for rows, best in zip(found, wanted, strict=True)
-        if (best >= 0).any()
-    ]
-    return float(np.mean(shares)) if shares else 1.0
 
 
 def _without(best: Ids, sources: Ids) -> Ids:
@@ -218,7 +254,7 @@ def _distance_of_tenth(pages: PageFile, sample: Vector) -> float:
     """Median cosine between a vector and its tenth neighbour."""
     top = TopK(sample, min(11, pages.count))
     for start, block in pages.blocks():
-        top.offer(start, block.astype(np.float32))
+        top.offer(start, widened(block))
     return float(np.clip(np.median(top.result()[0][:, -1]), 0.0, 1.0))
 
 

@@ -1,8 +1,10 @@
 """`geo bench tiers`: three tiers against one index of usearch, FAISS HNSW or lancedb over the same vectors.
 
-Each side runs in a process of its own that only loads and searches; queries are asked one by one from as many
-threads as there are processors, in turn. Bytes are the growth of the process's resident memory from before
-the index was loaded until all queries were asked many times, mapped files and page cache included.
+Each side runs in a process of its own that only loads and searches. All queries are asked at once, on as
+many threads as there are processors, in turn with the other sides; what each tier and each peer does for a
+query is chosen on the first half of the queries, recall is measured on the second. Bytes are the growth of
+the process's resident memory from before the index was loaded until all queries were asked many times,
+mapped files and page cache included; what the system keeps of files that were read is nobody's.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -36,6 +40,8 @@ LIMIT: dict[str, Any] = {
     "exponent": 0.5,
 }
 SEED = 20261201
+# Page cache of ours, as a memory plan would grant it; with the structures below 0.3 of what HNSW takes.
+CACHE_PER_VECTOR = 160
 _QUERIES = 400
 _K = 10
 Note = Callable[[str], None]
@@ -43,7 +49,13 @@ Figures = dict[str, Any]
 
 
 def bench_tiers(
-    *, size: int, rounds: int, vectors: Path | None = None, peers: Sequence[str] = PEERS, note: Note = print
+    *,
+    size: int,
+    rounds: int,
+    vectors: Path | None = None,
+    peers: Sequence[str] = PEERS,
+    prepared: Path | None = None,
+    note: Note = print,
 ) -> Figures:
     """Measure at `size` vectors, and our own latency at a tenth of it for the growth.
 
@@ -52,38 +64,55 @@ def bench_tiers(
         rounds: interleaved rounds.
         vectors: a file of real ones; made ones when omitted.
         peers: to compare with.
+        prepared: folder that keeps vectors and built indexes; what is there is not made again. Files of
+            another size or source are kept apart; after a change of how indexes are built, empty it.
         note: told about progress.
 
     Raises:
         GeoError: a side failed.
     """
-    cache = max(4 << 20, 32 * size)
+    cache = max(4 << 20, CACHE_PER_VECTOR * size)
     with TemporaryDirectory(prefix="geo-bench-") as scratch:
-        place, small = Path(scratch) / "full", Path(scratch) / "tenth"
-        for folder, count in ((place, size), (small, max(1000, size // 10))):
-            folder.mkdir()
-            note(f"vectors: {count}")
-            _write(folder, count, vectors)
+        name = f"{vectors.stem if vectors else 'made'}-{SEED}"
+        base = (prepared or Path(scratch)) / name
+        place, small = base / str(size), base / str(max(1000, size // 10))
         python = peer_python(REQUIREMENTS, PEER_FOLDER)
         script = str(Path(__file__).with_name("peer_tiers.py"))
-        note("build: ours")
         ours = [sys.executable, "-m", "retrieval.measure_tiers_child"]
-        built = {"ours": _once([*ours, "build", str(place)])}
-        _once([*ours, "build", str(small)])
-        sides = {"ours": _Side([*ours, "serve", str(place), str(cache)])}
-        sides["tenth"] = _Side([*ours, "serve", str(small), str(cache)])
+        built: Figures = {}
+        for folder in (small, place):
+            _kept(folder, "vectors", partial(_write, folder, int(folder.name), vectors), note)
+            built["ours"] = _kept(folder, "ours", partial(_once, [*ours, "build", str(folder)]), note)
         for peer in peers:
-            note(f"build: {peer}")
-            built[peer] = _once([str(python), "-P", script, "build", peer, str(place)])
-            sides[peer] = _Side([str(python), "-P", script, "serve", peer, str(place)])
+            command = [str(python), "-P", script, "build", peer, str(place)]
+            built[peer] = _kept(place, peer, partial(_once, command), note)
+        sides = {"ours": _Side([*ours, "serve", str(place), str(cache)])}
         try:
+            sides["tenth"] = _Side([*ours, "serve", str(small), str(cache)])
+            for peer in peers:
+                sides[peer] = _Side([str(python), "-P", script, "serve", peer, str(place)])
             return _measured(sides, place, size, rounds, cache, built, note)
         finally:
             for side in sides.values():
                 side.close()
 
 
-def _write(folder: Path, count: int, source: Path | None) -> None:
+def _kept(folder: Path, part: str, make: Callable[[], Figures], note: Note) -> Figures:
+    """What `make` gives, or gave when the folder was prepared; a half-made part is made anew."""
+    done = folder / f"{part}.json"
+    if done.exists():
+        return json.loads(done.read_text())
+    folder.mkdir(parents=True, exist_ok=True)
+    for left in (folder / part, folder / "tiers" if part == "ours" else folder / part):
+        if left.is_dir():
+            shutil.rmtree(left)
+    note(f"build: {part}, {folder.name} vectors")
+    figures = make()
+    done.write_text(json.dumps(figures))
+    return figures
+
+
+def _write(folder: Path, count: int, source: Path | None) -> Figures:
     from retrieval.exact import search_blocks
 
     if source is None:
@@ -94,6 +123,7 @@ def _write(folder: Path, count: int, source: Path | None) -> None:
     np.save(folder / "queries.npy", asked)
     blocks = ((at, stored[at : at + 16_384].astype(np.float32), None) for at in range(0, count, 16_384))
     np.save(folder / "wanted.npy", search_blocks(asked, blocks, _K)[1])
+    return {"vectors": count}
 
 
 def _measured(
@@ -101,16 +131,22 @@ def _measured(
 ) -> Figures:
     wanted = np.load(place / "wanted.npy").tolist()
     threads = os.cpu_count() or 1
+    note("search: settings are chosen")
+    effort = {name: sides[name].ask("tune")["effort"] for name in ("ours", "tenth")}
     for side in sides.values():
         side.ask("run", threads)
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     alone: dict[str, list[float]] = {"ours": [], "tenth": []}
+    single: list[float] = []
+    bound: list[float] = []
     for number in range(1, rounds + 1):
         note(f"search: round {number} of {rounds}")
         for name, side in sides.items():
             seconds[name].append(side.ask("run", threads)["seconds"])
         for name in alone:
-            alone[name].append(sides[name].ask("run", 1)["seconds"])
+            alone[name].append(sides[name].ask("alone", 1)["seconds"])
+        single.append(sides["ours"].ask("alone", threads)["seconds"])
+        bound.append(sides["ours"].ask("bound", threads)["seconds"])
     recalls = {
         name: _recall(side.ask("found")["found"], wanted) for name, side in sides.items() if name != "tenth"
     }
@@ -140,6 +176,12 @@ def _measured(
         "exponent": round(statistics.median(growth) / math.log10(size / max(1000, size // 10)), 3),
         "latency_ms": {name: _spread([1000 * s / _QUERIES for s in some]) for name, some in alone.items()},
         "qps": qps,
+        "qps_one_by_one": _spread([_QUERIES / s for s in single]),
+        "faiss_alone": {
+            "qps": _spread([_QUERIES / s for s in bound]),
+            "share_of_time": _spread([b / s for b, s in zip(bound, seconds["ours"], strict=True)]),
+        },
+        "effort": effort,
         "ours": stats["ours"],
         "peer": {name: stats[name] for name in recalls if name != "ours"},
         "build": built,

@@ -3,8 +3,10 @@
     python -m retrieval.measure_tiers_child build FOLDER      vectors.npy → the three tiers
     python -m retrieval.measure_tiers_child serve FOLDER      answers JSON lines on stdin
 
-`run` searches all queries once from as many threads as asked for and says how long that took; `found` gives
-the hits, `stats` bytes.
+`run` searches all queries once, in one batch per thread, and says how long that took; `alone` asks them one
+by one; `found` gives the hits, `stats` bytes; `tune` sets each tier's effort on the first half of the
+queries, as the recall monitor would and as the peers choose their setting; `bound` times the structures
+alone.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ from core.types import Scope, Tier
 from retrieval.dense import DenseRoute
 from retrieval.exact import recall
 from retrieval.manifest import TierFolder
+from retrieval.selection import Selection
 from retrieval.tier_snapshot import SegmentedSnapshot, load_tier
 from retrieval.tier_writer import Layout, open_tier
 from retrieval.vector_pages import resize_page_cache
@@ -34,6 +38,8 @@ SHARES = {Tier.HOT: 0.05, Tier.WARM: 0.25, Tier.COLD: 0.70}
 SELECTIVITY = {"0.001": 0.001, "0.01": 0.01, "0.1": 0.1}
 TENANT = "bench"
 K = 10
+FLOOR = 0.95
+EFFORTS = tuple(round(0.25 * 1.12**step, 3) for step in range(25))  # to 3.8
 
 
 def build(folder: Path) -> dict[str, Any]:
@@ -88,23 +94,54 @@ class Server:
         self._tiers, self._route = tiers, DenseRoute(tiers)
         self._scope = Scope(TENANT, None, "bench")
 
-    def run(self, threads: int) -> dict[str, Any]:
-        """Seconds for all queries."""
+    def tune(self) -> dict[str, Any]:
+        """The least effort per tier that finds the floor's share of its own exact answers."""
+        asked = self._queries[: len(self._queries) // 2]
+        for tier, snapshot in self._tiers.items():
+            wanted = [[i for i, _ in one] for one in snapshot.search_exact_many(asked, K, self._scope)]
+            for effort in EFFORTS:
+                found = snapshot.search_many(asked, K, self._scope, effort=effort)[1].tolist()
+                if recall(found, wanted) >= FLOOR or effort == EFFORTS[-1]:
+                    self._tiers[tier] = replace(snapshot, ref=replace(snapshot.ref, effort=effort))
+                    break
+        self._route = DenseRoute(self._tiers)
+        return {"effort": {tier.value: one.ref.effort for tier, one in self._tiers.items()}}
 
-        def share(part: npt.NDArray[np.float32]) -> None:
+    def run(self, threads: int) -> dict[str, Any]:
+        """Seconds for all queries, in one batch per thread."""
+        return self._timed(threads, lambda part: self._route.search_many(part, K, self._scope))
+
+    def alone(self, threads: int) -> dict[str, Any]:
+        """Seconds for all queries, one by one."""
+
+        def each(part: npt.NDArray[np.float32]) -> None:
             for query in part:
                 self._route.search(query, K, self._scope)
 
+        return self._timed(threads, each)
+
+    def bound(self, threads: int) -> dict[str, Any]:
+        """Seconds for what FAISS does of `run`: naming candidates, without their originals and merging."""
+
+        def structures(part: npt.NDArray[np.float32]) -> None:
+            for snapshot in self._tiers.values():
+                for loaded in snapshot.segments:
+                    count = loaded.segment.ref.count
+                    every = Selection(count, count, rows=(0, count))
+                    loaded.structure.search(part, K, every, snapshot.ref.effort)
+
+        return self._timed(threads, structures)
+
+    def _timed(self, threads: int, search: Callable[[npt.NDArray[np.float32]], object]) -> dict[str, Any]:
         parts = np.array_split(self._queries, threads)
         with ThreadPoolExecutor(threads) as pool:
             start = time.perf_counter()
-            list(pool.map(share, parts))
+            list(pool.map(search, parts))
             return {"seconds": time.perf_counter() - start, "queries": len(self._queries)}
 
     def found(self) -> dict[str, Any]:
         """Row numbers per query."""
-        found = [[i - 1 for i, _ in self._route.search(q, K, self._scope)] for q in self._queries]
-        return {"found": found}
+        return {"found": (self._route.search_many(self._queries, K, self._scope)[1] - 1).tolist()}
 
     def selective(self) -> dict[str, float]:
         """Recall@10 inside scopes that hold a small share of the vectors."""
@@ -117,7 +154,7 @@ class Server:
                 for best, more in zip(exact, one.search_exact_many(asked, K, scope), strict=True):
                     best.extend(more)
             wanted = [[i for i, _ in sorted(best, key=lambda hit: -hit[1])[:K]] for best in exact]
-            found = [[i for i, _ in self._route.search(q, K, scope)] for q in asked]
+            found = self._route.search_many(asked, K, scope)[1].tolist()
             shares[name] = round(recall(found, wanted), 4)
         return shares
 

@@ -34,6 +34,7 @@ from retrieval.faiss_index import (
     build_graph,
     read_graph,
     read_lists,
+    widened,
 )
 from retrieval.files import checksum_of_file
 from retrieval.segment_draft import Pace, Steps
@@ -47,13 +48,16 @@ if TYPE_CHECKING:
 KINDS = ("flat", "graph", "lists8", "pages", "bits")
 
 # Where the approximate kind is as fast as the exact one: see docs/adr/0022.
-GRAPH_FROM = 16_384
+GRAPH_FROM = 2048
 LISTS8_FROM = 8192
 BITS_FROM = 4096
+_ACCELERATED_FROM = 512
 _SMALLEST_LISTS = 39 * 4
 _PER_LIST = 39  # rows per list that k-means wants at least
 _TRAINED_PER_LIST = 48
 _ROUNDS = 8
+# What a probed list costs in rescored candidates, 0.4 µs each: so much by itself and so much per row of it.
+_PROBE_COST = {"lists8": (0.5, 0.07), "bits": (1.2, 0.025)}
 _GRAPH_SHARE = 0.25  # of the rows; a narrower selection is scanned, as the walk passes mostly hidden rows
 _SEED = 20261201
 
@@ -92,9 +96,12 @@ class Built:
     calibration: Mapping[str, Any]
 
 
-def list_count(rows: int) -> int:
-    """Inverted lists for so many rows: twice the root, so lists grow as slowly as their number."""
-    return max(1, min(rows // _PER_LIST, round(2 * rows**0.5)))
+def list_count(kind: str, rows: int) -> int:
+    """Inverted lists for so many rows: about twice the root, so lists grow as slowly as their number.
+
+    Fewer of `bits`, whose rows cost less to pass than centroids do, in time and in bytes.
+    """
+    return max(1, min(rows // _PER_LIST, round((1.5 if kind == "bits" else 2) * rows**0.5)))
 
 
 def build_structure(
@@ -121,7 +128,7 @@ def build_structure(
     structure.write(path)
     with path.open("rb") as file:
         os.fsync(file.fileno())
-    return Built(checksum_of_file(path), _calibrated(structure, pages, plan).to_fields())
+    return Built(checksum_of_file(path), _calibrated(kind, structure, pages, plan).to_fields())
 
 
 def load_structure(segment: Segment) -> Structure:
@@ -137,12 +144,14 @@ def load_structure(segment: Segment) -> Structure:
         rows = ExactRows(segment.ref.count, segment.dimension)
         for start, block in segment.pages.blocks():
             rows.rows[start : start + len(block)] = block
-        if segment.ref.count >= GRAPH_FROM // 4:
+        if segment.ref.count >= _ACCELERATED_FROM:
             rows.use_accelerator()
         return Structure(kind, calibration, rows)
     path = segment.checked_structure()
     if kind == "graph":
-        return Structure(kind, calibration, read_graph(path))
+        graph = read_graph(path)
+        graph.use_accelerator()
+        return Structure(kind, calibration, graph)
     bits = kind == "bits"
     return Structure(
         kind,
@@ -169,42 +178,45 @@ class Structure:
         """Of that, mapped files."""
         return self.ram_bytes if self.kind == "bits" else 0
 
-    def search(self, query: Vector, k: int, selection: Selection, effort: float) -> tuple[Hits | None, bool]:
-        """Search the selected rows.
+    def search(
+        self, queries: Vector, k: int, selection: Selection, effort: float
+    ) -> tuple[Hits | None, bool]:
+        """Search the selected rows for [n, d] queries.
 
         Returns:
-            Scores and rows, and whether they are exact cosines. None stands for "scan the originals": the
-            kind keeps nothing, or the selection is too narrow for it.
+            Scores and rows, and whether they are exact cosines; where they are not, more rows than `k`, to be
+            rescored. None stands for "scan the originals": the kind keeps nothing, or the selection is too
+            narrow for it.
         """
         if isinstance(self.index, ExactRows):
-            return self.index.search(query, k, selection), True
+            return self.index.search(queries, k, selection), True
         if isinstance(self.index, Graph):
             if selection.count < _GRAPH_SHARE * selection.total:
-                return self.index.search_exact(query, k, selection), True
+                return self.index.search_exact(queries, k, selection), True
             wanted = round(effort * self.calibration.probes(selection.count / selection.total))
-            return self.index.search(query, k, selection, wanted), True
+            return self.index.search(queries, k, selection, wanted), True
         if self.index is None or selection.count <= self.calibration.scanned_rows:
             return None, True
         probes = max(1, round(effort * self.calibration.probes(selection.count / selection.total)))
         wanted = max(k, round(effort * self.calibration.candidates(k)))
-        return self.index.search(query, wanted, selection, probes, k), False
+        return self.index.search(queries, wanted, selection, probes, k), False
 
-    def search_exact(self, query: Vector, k: int, selection: Selection) -> Hits | None:
+    def search_exact(self, queries: Vector, k: int, selection: Selection) -> Hits | None:
         """Exactly, from memory; None stands for "scan the originals"."""
         if isinstance(self.index, ExactRows):
-            return self.index.search(query, k, selection)
-        return self.index.search_exact(query, k, selection) if isinstance(self.index, Graph) else None
+            return self.index.search(queries, k, selection)
+        return self.index.search_exact(queries, k, selection) if isinstance(self.index, Graph) else None
 
 
 def _build_lists(kind: str, pages: PageFile, steps: Steps) -> Lists:
-    lists = list_count(pages.count)
+    lists = list_count(kind, pages.count)
     sample = _sample(pages, min(pages.count, max(lists * _TRAINED_PER_LIST, 1024)))
     centres = cluster.centroids(sample, lists, rounds=_ROUNDS, seed=_SEED, step=steps.once)
     bits = kind == "bits"
     builder = ListsBuilder(centres, 1 if bits else 8, sample, _rotation(pages.dimension) if bits else None)
     member = _members(pages, centres, steps)
     for start, block in pages.blocks():
-        builder.add(start, block.astype(np.float32), member[start : start + len(block)])
+        builder.add(start, widened(block), member[start : start + len(block)])
     return builder.finish()
 
 
@@ -218,7 +230,7 @@ def _members(pages: PageFile, centres: Vector, steps: Steps) -> Ids:
     pace = Pace()
     fresh: list[Ids] = []
     for start, block in pages.blocks(count):
-        fresh.append(cluster.nearest(block.astype(np.float32), centres))
+        fresh.append(cluster.nearest(widened(block), centres))
         count = start + len(block)
         if pace.due() or count == pages.count:
             parts.append(np.concatenate(fresh))
@@ -243,23 +255,22 @@ def _rotation(dimension: int) -> Vector:
     return np.ascontiguousarray(np.linalg.qr(random)[0], np.float32)
 
 
-def _calibrated(structure: Graph | Lists, pages: PageFile, plan: StructurePlan) -> Calibration:
+def _calibrated(kind: str, structure: Graph | Lists, pages: PageFile, plan: StructurePlan) -> Calibration:
     if isinstance(structure, Graph):
         asked = questions(pages, _GRAPH_SHARE, seed=_SEED)
 
-        def walk(query: Vector, k: int, selection: Selection, probes: int, _candidates: int) -> Ids:
-            return structure.search(query, k, selection, probes)[1]
+        def walk(queries: Vector, k: int, selection: Selection, probes: int) -> Ids:
+            return structure.search(queries, k, selection, probes)[1]
 
-        return calibrate(
-            walk, asked, pages, plan.recall_floor, most_probes=1024, rescored=False, scanned_rows=0
-        )
+        return calibrate(walk, asked, plan.recall_floor, most_probes=1024, probe_cost=None, scanned_rows=0)
 
     asked = questions(pages, plan.scanned_rows / pages.count, seed=_SEED)
 
-    def probe(query: Vector, k: int, selection: Selection, probes: int, candidates: int) -> Ids:
-        return structure.search(query, candidates, selection, probes, k)[1]
+    def probe(queries: Vector, k: int, selection: Selection, probes: int) -> Ids:
+        return structure.search(queries, k, selection, probes, 0)[1]
 
+    by_itself, per_row = _PROBE_COST[kind]
     return calibrate(
-        probe, asked, pages, plan.recall_floor, most_probes=structure.list_count, rescored=True,
-        scanned_rows=plan.scanned_rows,
+        probe, asked, plan.recall_floor, most_probes=structure.list_count,
+        probe_cost=by_itself + per_row * pages.count / structure.list_count, scanned_rows=plan.scanned_rows,
     )  # fmt: skip

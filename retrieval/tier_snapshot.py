@@ -11,15 +11,27 @@ import numpy as np
 from core.errors import ConfigError, TransientError
 from core.types import Scope, Tier
 from retrieval.exact import TopK
-from retrieval.faiss_index import ExactRows, Graph, Hits, scan
+from retrieval.faiss_index import ExactRows, Graph, Hits, scan, widened
 from retrieval.files import DamagedIndex
 from retrieval.manifest import TierFolder
+from retrieval.merge import merged, pairs, settled
+from retrieval.rescore import exact_scores
 from retrieval.segments import Segment, open_segment
 from retrieval.selection import Mask, Selection, select
 from retrieval.structures import Structure, load_structure
 from retrieval.tier_writer import dead_masks
 from retrieval.vector_pages import Rows
-from retrieval.vector_tier import Found, Ids, SegmentRef, TierRef, TierStats, Vector, VectorRow
+from retrieval.vector_tier import (
+    Batch,
+    Candidates,
+    Found,
+    Ids,
+    SegmentRef,
+    TierRef,
+    TierStats,
+    Vector,
+    VectorRow,
+)
 
 _GATHERED_ROWS = 4096  # 3 MB of originals; more are read past the page cache, which they would empty
 _REMEMBERED = 16  # selections of one snapshot: a mask is a byte a row
@@ -120,30 +132,56 @@ class SegmentedSnapshot:
         effort: float | None = None,
     ) -> Found:
         """See `TierSnapshot.search`."""
+        return pairs(self.search_many(vector[None], k, scope, passage_ids=passage_ids, effort=effort))[0]
+
+    def search_many(
+        self,
+        vectors: Vector,
+        k: int,
+        scope: Scope,
+        *,
+        passage_ids: Sequence[int] | Ids | None = None,
+        effort: float | None = None,
+    ) -> Batch:
+        """See `TierSnapshot.search_many`."""
+        return settled(
+            self.candidates(vectors, k, scope, passage_ids=passage_ids, effort=effort), len(vectors), k
+        )
+
+    def candidates(
+        self,
+        vectors: Vector,
+        k: int,
+        scope: Scope,
+        *,
+        passage_ids: Sequence[int] | Ids | None = None,
+        effort: float | None = None,
+    ) -> list[Candidates]:
+        """See `TierSnapshot.candidates`."""
         effort = self.ref.effort if effort is None else effort
 
-        def one(loaded: LoadedSegment, query: Vector, selection: Selection) -> tuple[Hits | None, bool]:
-            return loaded.structure.search(query, k, selection, effort)
+        def one(loaded: LoadedSegment, queries: Vector, selection: Selection) -> tuple[Hits | None, bool]:
+            return loaded.structure.search(queries, k, selection, effort)
 
-        return self._each(one, vector, k, scope, passage_ids)
+        return self._each(one, vectors, k, scope, passage_ids)
 
     def search_exact(
         self, vector: Vector, k: int, scope: Scope, *, passage_ids: Sequence[int] | Ids | None = None
     ) -> Found:
         """See `TierSnapshot.search_exact`."""
 
-        def one(loaded: LoadedSegment, query: Vector, selection: Selection) -> tuple[Hits | None, bool]:
-            return loaded.structure.search_exact(query, k, selection), True
+        def one(loaded: LoadedSegment, queries: Vector, selection: Selection) -> tuple[Hits | None, bool]:
+            return loaded.structure.search_exact(queries, k, selection), True
 
-        return self._each(one, vector, k, scope, passage_ids)
+        return pairs(settled(self._each(one, vector[None], k, scope, passage_ids), 1, k))[0]
 
     def search_exact_many(self, vectors: Vector, k: int, scope: Scope) -> list[Found]:
         """See `TierSnapshot.search_exact_many`."""
         self._check_served()
         if not self.segments or k < 1:
             return [[] for _ in vectors]
-        queries = np.stack([self._query(vector) for vector in vectors])
-        best: list[dict[int, float]] = [{} for _ in vectors]
+        queries = self._queries(vectors)
+        parts: list[Candidates] = []
         for loaded in self.segments:
             selection = self._selected(loaded, scope, None)
             if not selection.count:
@@ -153,11 +191,9 @@ class SegmentedSnapshot:
             mask = None if selection.rows is not None else selection.as_mask()
             for first, rows in loaded.blocks(start, stop):
                 allowed = None if mask is None else mask[first : first + len(rows)]
-                top.offer(first, rows.astype(np.float32), allowed)
-            for mine, scores, found in zip(best, *top.result(), strict=True):
-                kept = found >= 0
-                _take(mine, loaded.segment.ids.at(found[kept]), scores[kept])
-        return [_ranked(mine, k) for mine in best]
+                top.offer(first, widened(np.ascontiguousarray(rows)), allowed)
+            parts.append(_candidates(loaded.segment, queries, top.result(), exact=True))
+        return pairs(settled(parts, len(queries), k))
 
     def sample(self, count: int, seed: int) -> list[VectorRow]:
         """See `TierSnapshot.sample`."""
@@ -203,35 +239,27 @@ class SegmentedSnapshot:
     def _each(
         self,
         one: Callable[[LoadedSegment, Vector, Selection], tuple[Hits | None, bool]],
-        vector: Vector,
+        vectors: Vector,
         k: int,
         scope: Scope,
         passage_ids: Sequence[int] | Ids | None,
-    ) -> Found:
-        """Search every segment with `one`, rescore what is not exact, and merge."""
+    ) -> list[Candidates]:
+        """Search every segment with `one`; the originals are scanned where it finds nothing to do."""
         self._check_served()
-        if not self.segments:
-            check_vector(vector)
-            return []
-        query = self._query(vector)
-        if k < 1:
+        queries = self._queries(vectors)
+        if not self.segments or k < 1:
             return []
         wanted = None if passage_ids is None else np.unique(np.asarray(passage_ids, np.int64))
-        best: dict[int, float] = {}
+        parts: list[Candidates] = []
         for loaded in self.segments:
             selection = self._selected(loaded, scope, wanted)
             if not selection.count:
                 continue
-            hits, exact = one(loaded, query, selection)
+            hits, exact = one(loaded, queries, selection)
             if hits is None:
-                scores, rows = scan_originals(loaded.segment, query, k, selection)
-            elif exact:
-                scores, rows = hits
-            else:
-                scores, at = scan(loaded.segment.pages.rows_at(hits[1]), query, k)
-                rows = hits[1][at]
-            _take(best, loaded.segment.ids.at(rows), scores)
-        return _ranked(best, k)
+                hits = scan_originals(loaded.segment, queries, k, selection)
+            parts.append(_candidates(loaded.segment, queries, hits, exact))
+        return parts
 
     def _selected(self, loaded: LoadedSegment, scope: Scope, wanted: Ids | None) -> Selection:
         segment, dead = loaded.segment, self.dead.get(loaded.name)
@@ -250,33 +278,33 @@ class SegmentedSnapshot:
         if self.refused:
             raise DamagedIndex(f"The {self.tier} tier is refused ({self.refused}) until it is rebuilt.")
 
-    def _query(self, vector: Vector) -> Vector:
-        check_vector(vector)
-        if vector.shape != (self.dimension,):
+    def _queries(self, vectors: Vector) -> Vector:
+        check_vectors(vectors)
+        if self.segments and vectors.shape[1] != self.dimension:
             raise ConfigError(
                 f"the {self.tier} tier holds {self.dimension}-wide vectors, "
-                f"the question's has {vector.shape[0]}"
+                f"the question's has {vectors.shape[1]}"
             )
-        query = np.ascontiguousarray(vector, np.float32)
-        return query / np.float32(np.linalg.norm(query))
+        queries = np.ascontiguousarray(vectors, np.float32)
+        return queries / np.linalg.norm(queries, axis=1, keepdims=True)
 
 
-def check_vector(vector: Vector) -> None:
-    """Refuse a question without a direction.
+def check_vectors(vectors: Vector) -> None:
+    """Refuse questions without a direction, [n, d].
 
     Raises:
-        TransientError: not finite, or all zero.
+        TransientError: one of them is not finite, or all zero.
     """
-    if not np.isfinite(vector).all() or not vector.any():
+    if not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
         raise TransientError("The question's vector is not finite or has no length; try again.")
 
 
-def scan_originals(segment: Segment, query: Vector, k: int, selection: Selection) -> Hits:
-    """The k best selected rows of a segment, exactly, from its pages. Raises `DamagedIndex`."""
+def scan_originals(segment: Segment, queries: Vector, k: int, selection: Selection) -> Hits:
+    """The k best selected rows of a segment per query, exactly, from its pages. Raises `DamagedIndex`."""
     if selection.count <= _GATHERED_ROWS:
         chosen = selection.row_numbers()
-        scores, at = scan(segment.pages.rows_at(chosen), query, k)
-        return scores, chosen[at]
+        scores, at = scan(segment.pages.rows_at(chosen), queries, k)
+        return scores, np.where(at < 0, -1, chosen[at])
     start, stop = selection.bounds()
     mask = None if selection.rows is not None else selection.as_mask()
     parts: list[Hits] = []
@@ -285,11 +313,10 @@ def scan_originals(segment: Segment, query: Vector, k: int, selection: Selection
         if mask is not None:
             inside = mask[first : first + len(block)]
             rows, block = rows[inside], block[inside]
-        scores, at = scan(np.ascontiguousarray(block), query, k)
-        parts.append((scores, rows[at]))
-    scores, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
-    best = np.argsort(-scores, kind="stable")[:k]
-    return scores[best], rows[best]
+        if len(rows):
+            scores, at = scan(np.ascontiguousarray(block), queries, k)
+            parts.append((scores, rows[at]))
+    return merged(parts, len(queries), k)
 
 
 def _rows_of(segment: Segment, rows: Ids) -> Iterator[VectorRow]:
@@ -299,9 +326,17 @@ def _rows_of(segment: Segment, rows: Ids) -> Iterator[VectorRow]:
         yield VectorRow(span.tenant_id, span.collection_id, passage_id, vector.tobytes())
 
 
-def _take(best: dict[int, float], ids: Ids, scores: Vector) -> None:
-    best.update(zip(ids.tolist(), np.clip(scores, -1.0, 1.0).tolist(), strict=True))
+def _candidates(segment: Segment, queries: Vector, hits: Hits, exact: bool) -> Candidates:
+    """Passage ids instead of rows, cosines instead of what rounding made of them."""
+    scores, rows = hits
+    inside = rows >= 0
+    ids = np.where(inside, segment.ids.at(rows), -1)
+    scores = np.where(inside, np.clip(scores, -1.0, 1.0), np.float32(-np.inf))
+    if exact:
+        return Candidates(scores, ids)
 
+    def look(query: Ids, column: Ids) -> Vector:
+        found = exact_scores(queries, query, rows[query, column], segment.pages.rows_at)
+        return np.clip(found, -1.0, 1.0, out=found)
 
-def _ranked(best: Mapping[int, float], k: int) -> Found:
-    return sorted(best.items(), key=lambda hit: (-hit[1], hit[0]))[:k]
+    return Candidates(scores, ids, look, rows.shape[1])

@@ -6,9 +6,10 @@
 A page holds a whole number of rows and is a whole number of memory pages long, so nothing is lost between
 rows or at the end of a page, and row `r` is at byte `2 * dimension * r`.
 
-Three ways to read: `rows_at` gathers some rows through the page cache (rescoring), `block` reads a run of
-rows past it (rebuilds, exact scans), `read_page` is what the cache asks for. All check what they read; a page
-that was found good is not checked again by the same process.
+Two ways to read: `rows_at` gathers some rows through the page cache (rescoring), `block` reads a run of rows
+past it (rebuilds, exact scans). Both check what they read; a page that was found good is not checked again by
+the same process. Nothing is mapped: what the process holds is bounded by the cache, and a damaged disk is an
+error, not the end of the process.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from core.metrics import VECTOR_PAGE_READS
 from core.settings import get_settings
 from retrieval.files import DamagedIndex
 from retrieval.page_cache import PageCaches
+from retrieval.scattered_read import read_scattered
 from retrieval.vector_tier import Ids
 
 Rows = npt.NDArray[np.float16]
@@ -88,11 +90,15 @@ class PageFile:
 
     def rows_at(self, rows: Ids) -> Rows:
         """Some rows, [m, dimension], in the order given. Raises `DamagedIndex`."""
-        pages, within = np.divmod(rows, self.page_rows)
         row_bytes = 2 * self.dimension
-        found, missed = (
-            page_caches().of_size(self.page_bytes).gather(self, pages, within * row_bytes, row_bytes)
-        )
+        if not len(rows):
+            return np.empty((0, self.dimension), np.float16)
+        pages, within = np.divmod(rows, self.page_rows)
+        unchecked = pages[~self._checked[pages]]
+        if len(unchecked):
+            self._check(np.unique(unchecked))
+        cache = page_caches().of_size(self.page_bytes)
+        found, missed = cache.gather(self, pages, within * row_bytes, row_bytes)
         self.misses += missed
         self.hits += len(rows) - missed
         _MISSES.inc(missed)
@@ -116,29 +122,27 @@ class PageFile:
             yield start, self.block(start, end)
             start = end
 
-    def read_page(self, page: int, into: memoryview) -> None:
-        """Fill `into` with a page. Raises `DamagedIndex`."""
-        self._read(into, page)
-
-    def is_checked(self, pages: Ids) -> npt.NDArray[np.bool_]:
-        """Which of the pages are known to match their checksum."""
-        return self._checked[pages]
-
     def read_parts(self, offsets: Ids, length: int) -> npt.NDArray[np.uint8]:
-        """The `length` bytes at each offset, [m, length]. Raises `DamagedIndex`."""
-        handle, read = self._handle, os.pread
-        content = b"".join([read(handle, length, offset) for offset in offsets.tolist()])
-        if len(content) != length * len(offsets):
-            raise DamagedIndex(f"Index file {self._name} was cut, it does not match its checksums.")
-        return np.frombuffer(content, np.uint8).reshape(-1, length)
+        """The `length` bytes at each byte offset, [m, length], of checked pages. Raises `DamagedIndex`."""
+        try:
+            return read_scattered(self._handle, offsets, length)
+        except EOFError as error:
+            raise self._cut() from error
+        except OSError as error:
+            raise DamagedIndex(f"Index file {self._name} cannot be read: {error.strerror}.") from error
 
     def held_bytes(self) -> int:
         """Bytes of the page cache that are this file's."""
         return page_caches().of_size(self.page_bytes).held_bytes(self)
 
+    def _check(self, pages: Ids) -> None:
+        content = np.empty(self.page_bytes, np.uint8)
+        for page in pages.tolist():
+            self._read(content.data, page)
+
     def _read(self, into: memoryview, page: int) -> None:
         if os.preadv(self._handle, [into], page * self.page_bytes) != len(into):
-            raise DamagedIndex(f"Index file {self._name} was cut, it does not match its checksums.")
+            raise self._cut()
         for number in range(page, page + len(into) // self.page_bytes):
             if not self._checked[number]:
                 start = (number - page) * self.page_bytes
@@ -148,6 +152,9 @@ class PageFile:
                         f"Page {number} of index file {self._name} does not match its checksum."
                     )
                 self._checked[number] = True
+
+    def _cut(self) -> DamagedIndex:
+        return DamagedIndex(f"Index file {self._name} was cut, it does not match its checksums.")
 
 
 class PageWriter:

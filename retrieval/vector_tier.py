@@ -6,6 +6,7 @@
 
     snapshot = load_tier(folder, ref, ...)  # reader: the same generation (`TierSnapshot`), never changes
     snapshot.search(vector, k, scope)       # [(passage id, cosine)], best first
+    snapshot.search_many(vectors, k, scope) # the same for many questions at once
 
 Writer and readers share nothing but the published manifest, so a tier may live in files, in an object store
 or in another engine. Every implementation passes the one suite in `tests/retrieval/test_vector_tier.py`.
@@ -21,7 +22,7 @@ returns are the exact cosines whatever the structure in between, so hits of seve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:  # the HTTP process reads manifests and loads no numpy
 else:
     Ids = Vector = Any
 Found = list[tuple[int, float]]
+Batch = tuple[Vector, Ids]
+"""Cosines and passage ids, [n, m] for n questions, best first, ties by id; -inf and -1 for those missing."""
 
 
 class VectorsRejected(PermanentError):
@@ -167,6 +170,23 @@ class TierStats:
         return self.dead / (self.live + self.dead) if self.dead else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What one place (a segment, or a whole tier elsewhere) names for n questions.
+
+    Attributes:
+        scores: cosines [n, c], approximate unless `exact` is None; -inf where there are fewer.
+        ids: passages [n, c]; -1 where there are fewer.
+        exact: `(questions [m], columns [m])` → cosines [m] of these candidates. Raises `DamagedIndex`.
+        depth: so many of the best by `scores` have to be scored exactly to have the best k among them.
+    """
+
+    scores: Vector
+    ids: Ids
+    exact: Callable[[Ids, Ids], Vector] | None = None
+    depth: int = 0
+
+
 class VectorTier(Protocol):
     """The writer's side of one tier, used by one thread that holds the writer's lease.
 
@@ -279,6 +299,34 @@ class TierSnapshot(Protocol):
             TransientError: the vector is not finite or all zero.
             ConfigError: the vector has another width than the tier; names both.
         """
+        ...
+
+    def search_many(
+        self,
+        vectors: Vector,
+        k: int,
+        scope: Scope,
+        *,
+        passage_ids: Sequence[int] | Ids | None = None,
+        effort: float | None = None,
+    ) -> Batch:
+        """`search` for [n, d] vectors of one scope at once, which costs less for each. Errors as there.
+
+        Returns:
+            [n, m] with m at most `k`: what `search` gives for each vector.
+        """
+        ...
+
+    def candidates(
+        self,
+        vectors: Vector,
+        k: int,
+        scope: Scope,
+        *,
+        passage_ids: Sequence[int] | Ids | None = None,
+        effort: float | None = None,
+    ) -> Sequence[Candidates]:
+        """What `search_many` would choose from, so that several tiers choose together. Errors as there."""
         ...
 
     def search_exact(

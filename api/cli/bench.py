@@ -159,12 +159,20 @@ def tiers(
     peer: Annotated[
         list[str] | None, typer.Option(help="usearch, hnsw or lancedb; may be given several times.")
     ] = None,
+    prepared: Annotated[
+        Path | None,
+        typer.Option(
+            file_okay=False, help="Folder that keeps vectors and built indexes; what is there is used again."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Search hot, warm and cold tiers: speed, bytes and recall against usearch, FAISS HNSW and lancedb."""
     from retrieval.measure_tiers import PEERS, bench_tiers
 
-    figures = bench_tiers(size=size, rounds=rounds, vectors=vectors, peers=peer or PEERS, note=note)
+    figures = bench_tiers(
+        size=size, rounds=rounds, vectors=vectors, peers=peer or PEERS, prepared=prepared, note=note
+    )
     if json:
         emit(figures)
         return

@@ -11,7 +11,17 @@ import numpy as np
 from core.errors import ConfigError, TransientError
 from core.types import Scope, Tier
 from retrieval.files import DamagedIndex, checksum, read_checked, write_durably
-from retrieval.vector_tier import Found, Ids, SegmentRef, TierRef, TierStats, VectorRow, VectorsRejected
+from retrieval.vector_tier import (
+    Batch,
+    Candidates,
+    Found,
+    Ids,
+    SegmentRef,
+    TierRef,
+    TierStats,
+    VectorRow,
+    VectorsRejected,
+)
 from tests.retrieval.vector_rows import exact
 
 
@@ -89,6 +99,17 @@ class ExternalSnapshot:
         if self._rows and len(vector) != self.dimension:
             raise ConfigError(f"{self.dimension} {len(vector)}")
         return [(i, min(1.0, max(-1.0, s))) for i, s in exact(self._rows, vector, k, scope, passage_ids)]
+
+    def search_many(self, vectors, k, scope: Scope, *, passage_ids=None, effort=None) -> Batch:
+        found = [self.search(vector, k, scope, passage_ids=passage_ids) for vector in vectors]
+        width = max(map(len, found), default=0)
+        scores, ids = np.full((len(found), width), -np.inf, np.float32), np.full((len(found), width), -1)
+        for n, hits in enumerate(found):
+            ids[n, : len(hits)], scores[n, : len(hits)] = [i for i, _ in hits], [s for _, s in hits]
+        return scores, ids
+
+    def candidates(self, vectors, k, scope: Scope, *, passage_ids=None, effort=None) -> list[Candidates]:
+        return [Candidates(*self.search_many(vectors, k, scope, passage_ids=passage_ids))]
 
     def search_exact(self, vector, k, scope: Scope, *, passage_ids=None) -> Found:
         return self.search(vector, k, scope, passage_ids=passage_ids)

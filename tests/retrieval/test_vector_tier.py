@@ -316,6 +316,45 @@ def test_many_exact_searches_equal_single_ones(harness: Harness, tmp_path: Path,
             assert agree(hits, exact(live, query, 10, scope))
 
 
+@pytest.mark.parametrize("count", [0, 3, 40, 1200])
+@pytest.mark.parametrize("asked", [1, 5, 40])
+def test_many_searches_find_what_single_ones_find(
+    harness: Harness, tmp_path: Path, count: int, asked: int
+) -> None:
+    _, snapshot = filled(harness, tmp_path, rows(clustered(count, D)))
+    queries = clustered(asked, D, seed=5).astype(np.float32)
+    for scope in (T1, C2):
+        for k in (0, 1, 10):
+            scores, ids = snapshot.search_many(queries, k, scope)
+            assert scores.shape == ids.shape
+            assert scores.shape[0] == asked
+            assert scores.shape[1] <= k
+            for one, own, query in zip(scores, ids, queries, strict=True):
+                together = [(int(i), float(s)) for i, s in zip(own, one, strict=True) if i >= 0]
+                assert agree(together, snapshot.search(query, k, scope), tolerance=1e-5)
+                assert np.isneginf(one[own < 0]).all()
+
+
+@pytest.mark.parametrize("count", [40, 1200])
+def test_many_searches_can_be_limited_to_passages(harness: Harness, tmp_path: Path, count: int) -> None:
+    _, snapshot = filled(harness, tmp_path, rows(clustered(count, D)))
+    queries = clustered(20, D, seed=5).astype(np.float32)
+    wanted = list(range(1, count, 3))
+    _, ids = snapshot.search_many(queries, 5, T1, passage_ids=wanted)
+    for own, query in zip(ids, queries, strict=True):
+        found = [int(i) for i in own if i >= 0]
+        assert found == [i for i, _ in snapshot.search(query, 5, T1, passage_ids=wanted)]
+        assert set(found) <= set(wanted)
+
+
+def test_one_question_without_direction_refuses_all(harness: Harness, tmp_path: Path) -> None:
+    _, snapshot = filled(harness, tmp_path, rows(clustered(50, D)))
+    queries = clustered(3, D, seed=5).astype(np.float32)
+    queries[1] = 0
+    with pytest.raises(TransientError):
+        snapshot.search_many(queries, 3, T1)
+
+
 OPERATIONS = st.lists(
     st.one_of(
         st.tuples(st.just("add"), st.integers(0, 79), st.integers(1, 40)),

@@ -1,0 +1,82 @@
+"""Hits of several places brought to one order: of a tier's segments, and of all tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from retrieval.vector_tier import Batch, Candidates, Found
+
+
+def settled(parts: Sequence[Candidates], queries: int, k: int) -> Batch:
+    """The k best of all candidates per query, by exact cosines.
+
+    Approximate scores of all places are compared, and only as many of the best are scored exactly as the
+    place that is least sure needs by itself: a candidate that others surely beat is not read.
+
+    Args:
+        parts: each for the same queries.
+        queries: how many.
+        k: at most.
+
+    Raises:
+        DamagedIndex: an original cannot be read.
+    """
+    depth = max((part.depth for part in parts if part.exact), default=0)
+    if not depth:
+        return merged([(part.scores, part.ids) for part in parts], queries, k)
+    scores = np.concatenate([part.scores for part in parts], axis=1)
+    least = np.full((queries, 1), -np.inf, np.float32)
+    if scores.shape[1] > depth:
+        last = scores.shape[1] - depth
+        least = np.partition(scores, last, axis=1)[:, last : last + 1]
+    exact: list[Batch] = []
+    for part in parts:
+        if part.exact is None:
+            exact.append((part.scores, part.ids))
+            continue
+        query, column = np.nonzero((part.scores >= least) & (part.ids >= 0))
+        own, ids = np.full(part.scores.shape, -np.inf, np.float32), np.full(part.ids.shape, -1, np.int64)
+        own[query, column] = part.exact(query, column)
+        ids[query, column] = part.ids[query, column]
+        exact.append((own, ids))
+    return merged(exact, queries, k)
+
+
+def merged(parts: Sequence[Batch], queries: int, k: int) -> Batch:
+    """The k best of all parts per query, best first, ties by id; a passage once, with its best score.
+
+    Args:
+        parts: (scores, ids), each [queries, any number], -inf and -1 where there is nothing.
+        queries: how many.
+        k: at most.
+    """
+    if not parts:
+        return np.empty((queries, 0), np.float32), np.empty((queries, 0), np.int64)
+    scores, ids = (np.concatenate(some, axis=1) for some in zip(*parts, strict=True))
+    order = np.lexsort((ids, -scores), axis=1)
+    if len(parts) == 1:
+        order = order[:, :k]
+    scores, ids = np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
+    if len(parts) > 1:
+        near = np.sort(ids, axis=1)
+        twice = ((near[:, 1:] == near[:, :-1]) & (near[:, 1:] >= 0)).any(axis=1)
+        for row in np.flatnonzero(twice).tolist():  # only while a passage moves from tier to tier
+            again = np.ones(ids.shape[1], np.bool_)
+            again[np.unique(ids[row], return_index=True)[1]] = False
+            scores[row, again], ids[row, again] = -np.inf, -1
+            first = np.argsort(again, kind="stable")
+            scores[row], ids[row] = scores[row, first], ids[row, first]
+    return scores[:, :k], ids[:, :k]
+
+
+def pairs(batch: Batch) -> list[Found]:
+    """Lists of (id, score), without the places that hold nothing."""
+    scores, ids = batch
+    found = [
+        list(zip(own, some, strict=True)) for own, some in zip(ids.tolist(), scores.tolist(), strict=True)
+    ]
+    if (ids < 0).any():
+        return [[hit for hit in hits if hit[0] >= 0] for hits in found]
+    return found
