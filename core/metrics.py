@@ -58,6 +58,9 @@ PROMPT_TOKENS = Counter(
     "Tokens of prompts that the engine computed, or found in its prefix cache",
     ["source"],
 )
+PREWARMED = Counter(
+    "geo_prefix_prewarmed_total", "Beginnings of prompts computed ahead while nobody asked", ["outcome"]
+)
 KV_USED_SHARE = Gauge("geo_kv_used_share", "Share of KV blocks in use", multiprocess_mode="mostrecent")
 ENGINE_REQUESTS = Gauge(
     "geo_engine_requests",

@@ -289,6 +289,9 @@ class GenerationSettings(_Section):
         default="shared",
         description="in prompts: `shared` puts passages of many prompts first, `relevance` the best",
     )
+    prewarm_openings: int = Field(
+        default=8, ge=0, le=1000, description="popular beginnings of prompts kept cached at idle; 0: none"
+    )
     enforce_eager: bool = True
     tensor_parallel: int = Field(default=1, ge=1)
     pipeline_parallel: int = Field(default=1, ge=1)

@@ -48,7 +48,13 @@ class PromptBook:
         self._weight = 1.0  # of the next prompt; a growing weight is a decay of all that came before
         self._passages: dict[tuple[str, int], float] = {}
         self._openings: dict[Opening, float] = {}
+        self._noted = 0
         self._lock = threading.Lock()
+
+    @property
+    def noted(self) -> int:
+        """Prompts counted so far."""
+        return self._noted
 
     def order(self, tenant_id: str, passages: Iterable[int]) -> tuple[int, ...]:
         """The canonical order of these passages: the most used first, ties by id."""
@@ -60,6 +66,7 @@ class PromptBook:
         if not passages:
             return
         with self._lock:
+            self._noted += 1
             self._weight *= self._growth
             for passage in passages:
                 key = (tenant_id, passage)

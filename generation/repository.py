@@ -41,6 +41,7 @@ from core.types import (
     Verdict,
 )
 from generation.policy import CitationPolicy, parse_policy
+from generation.prompt_book import Form
 from generation.state import Outcome, QueryState
 from generation.values import (
     AnswerSummary,
@@ -55,6 +56,7 @@ from generation.values import (
     SourceView,
     join_sentences,
 )
+from retrieval.language import question_language
 from retrieval.live import live_passages
 
 _OPEN = (AnswerStatus.QUEUED.value, AnswerStatus.RUNNING.value)
@@ -453,6 +455,24 @@ def _claim_row(query_id: str, ordinal: int, claim: Claim, passages: Mapping[int,
             for c in claim.citations
         ],
     )
+
+
+def recent_prompts(session: Session, *, limit: int) -> list[tuple[str, Form, tuple[int, ...]]]:
+    """Tenant, form and passages of the last prompts of answers, oldest first; ids, no text."""
+    rows = session.execute(
+        select(QueryRow.tenant_id, QueryRow.question, QueryRow.policy, QueryRow.trace)
+        .where(QueryRow.task == "answer", QueryRow.finished_at.is_not(None))
+        .order_by(QueryRow.finished_at.desc())
+        .limit(limit)
+    ).all()
+    found: list[tuple[str, Form, tuple[int, ...]]] = []
+    for row in reversed(rows):
+        generation: Mapping[str, Any] = row.trace.get("generation", {})
+        order = tuple(generation.get("record", {}).get("order", ()))
+        if order and row.policy.get("mode") in (CitationMode.QUOTE, CitationMode.FREE):
+            form = Form(question_language(row.question), CitationMode(row.policy["mode"]), row.policy["tone"])
+            found.append((row.tenant_id, form, order))
+    return found
 
 
 # -- the engine's plan -------------------------------------------------------------------------

@@ -74,6 +74,7 @@ class EngineRuntime:
         self.prompts, self.promises = PromptBook(), Promises()
         self.kv_used_share = 0.0  # as the herald last saw it
         self.handing_back = False
+        self.on_busy: Callable[[], None] = lambda: None  # called when an answer begins to use the engine
         self._lock = threading.Lock()
         # Half of the threads may wait for the engine; the others go on with answers that do not need it.
         self._may_wait = threading.Semaphore(max(1, settings.worker.generation_threads // 2))
@@ -116,6 +117,11 @@ class EngineRuntime:
                 raise HandBack("the worker stops")
             if self._hopeless or time.monotonic() >= deadline:
                 raise EngineNotReady(f"The generation engine is {self.state}. {self.detail}".strip())
+
+    @property
+    def engine(self) -> Engine | None:
+        """The engine, once it is up."""
+        return self._engine if self._ready.is_set() else None
 
     @property
     def plan(self) -> EnginePlan | None:
@@ -272,6 +278,7 @@ class EngineRuntime:
         """Count one answer that uses the engine."""
         with self._lock:
             self.active += 1
+        self.on_busy()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -30,6 +30,7 @@ from generation.stream import EventWriter, done_payload
 from generation.summarize import document_of
 from generation.summary_repository import document_evidence, replace_evidence
 from generation.summary_writer import SummaryWriter
+from generation.warmer import Warmer
 from generation.write import AnswerWriter
 from ingest.service import erase_deleted_sources
 
@@ -44,10 +45,16 @@ def get_runtime() -> EngineRuntime:
     return EngineRuntime(configured_engine)
 
 
+@lru_cache(maxsize=1)
+def _warmer() -> Warmer:
+    return Warmer(get_runtime(), get_database(), openings=get_settings().generation.prewarm_openings)
+
+
 @signals.worker_init.connect
 def _start_engine(**_: object) -> None:
     if worker_name() == "generation":
         get_runtime().start()
+        _warmer().start()
 
 
 @signals.worker_shutting_down.connect
@@ -60,6 +67,7 @@ def _drain_engine(**_: object) -> None:
 def _stop_engine(**_: object) -> None:
     # After the pool has drained; the core must not go before the answers that wait for it.
     if worker_name() == "generation":
+        _warmer().stop()
         get_runtime().stop()
 
 
