@@ -61,7 +61,7 @@ def eval_answers(
     chosen = CitationMode(mode) if mode else get_settings().generation.mode
     with scratch_stack() as stack, engine_for(chosen):
         stack.ingest(documents, report_progress("ingest"))
-        tally, answerable = _ask(stack, asked, judged, gold, chosen, claims_to)
+        tally, answerable = ask_all(stack, asked, judged, gold, chosen, claims_to)
         unanswerable = _without_gold(stack, asked, judged, chosen)
     threshold = get_settings().retrieval.refusal_threshold
     score = auroc(answerable, unanswerable)
@@ -98,7 +98,7 @@ def engine_for(mode: CitationMode) -> Generator[None]:
         get_runtime.cache_clear()
 
 
-def _ask(
+def ask_all(
     stack: ScratchStack,
     asked: Sequence[tuple[str, str]],
     judged: Mapping[str, Mapping[str, float]],
@@ -106,6 +106,16 @@ def _ask(
     mode: CitationMode,
     claims_to: Path | None,
 ) -> tuple[AnswerTally, list[float]]:
+    """Ask each question; the counts over the answers, and the relevance of each one's best evidence.
+
+    Args:
+        stack: with the corpus in it.
+        asked: id and text of the questions.
+        judged: relevant documents by question.
+        gold: accepted answers by question.
+        mode: of the answers; those that are decoded are asked 16 at a time.
+        claims_to: see `eval_answers`.
+    """
     tally, best = AnswerTally(), list[float]()
     at_once = 1 if mode is CitationMode.EXTRACT else _AT_ONCE
     show = report_progress("ask")

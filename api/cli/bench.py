@@ -179,6 +179,68 @@ def tiers(
     _show("tiers", figures)
 
 
+@bench_app.command("generate")
+def generate(
+    requests: Annotated[int, typer.Option(min=16, max=4096, help="Questions of one load.")] = 64,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 2,
+    mean_tokens: Annotated[int, typer.Option(min=8, max=512, help="Mean length of an answer.")] = 40,
+    part: Annotated[
+        list[str] | None,
+        typer.Option(help="service, engine or grammar; may be given several times. All if omitted."),
+    ] = None,
+    transformers: Annotated[
+        bool, typer.Option("--transformers", help="One static batch of transformers too: minutes on a CPU.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Answer 16 questions at a time: ours over HTTP against waves of 16, vllm serve and transformers."""
+    from generation.measure_generate import PARTS, GenerateSizes, bench_generate
+
+    if unknown := set(part or ()) - set(PARTS):
+        raise typer.BadParameter(f"{', '.join(sorted(unknown))}: choose from {', '.join(PARTS)}")
+    figures = bench_generate(
+        GenerateSizes(requests=requests, mean_tokens=mean_tokens, rounds=rounds),
+        parts=part or PARTS,
+        transformers=transformers,
+        note=note,
+    )
+    if json:
+        emit(figures)
+        return
+    _show("generate", figures)
+
+
+@bench_app.command("prefix")
+def prefix(
+    zipf: Annotated[float, typer.Option(min=0, max=3, help="How unevenly documents are asked for.")] = 1.0,
+    passages: Annotated[int, typer.Option(min=1, max=12, help="Passages of one prompt.")] = 4,
+    block: Annotated[int, typer.Option(min=16, max=256, help="Tokens of a KV block.")] = 32,
+    prompts: Annotated[int, typer.Option(min=60, max=10_000, help="Prompts of one run.")] = 130,
+    rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 2,
+    judged: Annotated[
+        tuple[Path, Path, Path, Path] | None,
+        typer.Option(help="Corpus, queries, qrels and answers: what the order does to answers on these."),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Questions of the judged set.")] = 100,
+    mode: Annotated[str, typer.Option(help="quote or free, for the judged set.")] = "free",
+    json: Json = False,
+) -> None:
+    """Ask for popular passages: time to the first token in the shared order, by relevance, and uncached."""
+    from core.types import CitationMode
+    from generation.measure_order import JudgedSet, quality_by_order
+    from generation.measure_prefix import PrefixSizes, bench_prefix
+
+    sizes = PrefixSizes(exponent=zipf, passages=passages, block=block, prompts=prompts, rounds=rounds)
+    figures = bench_prefix(sizes, note=note)
+    if judged is not None:
+        files = JudgedSet(*judged, limit)
+        figures |= quality_by_order(files, mode=CitationMode(mode), note=note)
+    if json:
+        emit(figures)
+        return
+    _show("prefix", figures)
+
+
 def _show(prefix: str, figures: dict[str, Any]) -> None:
     for name, value in figures.items():
         if isinstance(value, dict):
