@@ -40,9 +40,9 @@ class GenerateSizes:
     """What is asked. `mean_tokens` is that of the exponential law which the answers' lengths follow."""
 
     requests: int = 64
-    mean_tokens: int = 40
-    passages: int = 3
-    passage_words: int = 45
+    mean_tokens: int = 64
+    passages: int = 2
+    passage_words: int = 30
     rounds: int = 2
 
 

@@ -183,7 +183,7 @@ def tiers(
 def generate(
     requests: Annotated[int, typer.Option(min=16, max=4096, help="Questions of one load.")] = 64,
     rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 2,
-    mean_tokens: Annotated[int, typer.Option(min=8, max=512, help="Mean length of an answer.")] = 40,
+    mean_tokens: Annotated[int, typer.Option(min=8, max=512, help="Mean length of an answer.")] = 64,
     part: Annotated[
         list[str] | None,
         typer.Option(help="service, engine or grammar; may be given several times. All if omitted."),
