@@ -12,11 +12,12 @@ from typing import Any
 
 from core.packs import pack_path
 from core.settings import GenerationSettings, get_settings
-from generation.engine import GenerationRequest, LocalEngine
+from generation.engine import LocalEngine
 from generation.grammar import free_grammar
 from generation.made_texts import WORDS
 from generation.plan_pack import plan_for, this_machine
 from generation.prompt import Message
+from generation.requests import GenerationRequest
 
 Note = Callable[[str], None]
 _AT_ONCE = 16

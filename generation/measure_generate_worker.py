@@ -13,8 +13,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from core.worker import WORKER_NAME_VARIABLE, WORKERS, get_app
-from generation.engine import Chunk, Engine, EngineLoad, GenerationRequest
 from generation.plan import Planned
+from generation.requests import Chunk, Engine, EngineLoad, GenerationRequest
 
 LENGTH = re.compile(r"in (\d+) tokens")
 TEMPERATURE = 1.0  # a small model's greedy answer repeats itself, and repetitions are cut short
@@ -61,6 +61,22 @@ class FixedLength:
         """See `Engine.dead`."""
         return self._engine.dead
 
+    def silent_s(self) -> float:
+        """See `Engine.silent_s`."""
+        return self._engine.silent_s()
+
+    def prove(self, within_s: float) -> None:
+        """See `Engine.prove`."""
+        self._engine.prove(within_s)
+
+    def complaint(self) -> str:
+        """See `Engine.complaint`."""
+        return self._engine.complaint()
+
+    def kill(self) -> None:
+        """See `Engine.kill`."""
+        self._engine.kill()
+
     def close(self) -> None:
         """See `Engine.close`."""
         self._engine.close()
@@ -71,10 +87,11 @@ def main() -> None:
     os.environ[WORKER_NAME_VARIABLE] = "generation"
     from core.logs import configure_logs
     from core.settings import get_settings
-    from generation import runtime, tasks
+    from generation import tasks
+    from generation.configured import configured_engine
 
     configure_logs(get_settings().log, process="worker-generation")
-    tasks.configured_engine = lambda: FixedLength(runtime.configured_engine())
+    tasks.configured_engine = lambda: FixedLength(configured_engine())
     spec = WORKERS["generation"]
     get_app().worker_main(
         [

@@ -11,12 +11,13 @@ from typing import Any
 
 from core.measured import machine, versions
 from core.types import CitationMode, Evidence, Lang, Passage, Span
-from generation.engine import Engine, GenerationRequest, LocalEngine
+from generation.engine import LocalEngine
 from generation.made_texts import WORDS
 from generation.measure_engine import measured_engine
 from generation.prefix_bound import Layout, PrefixCache, Simulated, as_ranked, best, simulate, zipf_draws
 from generation.prompt import Message, build_prompt
 from generation.prompt_book import Form, PromptBook
+from generation.requests import Engine, GenerationRequest
 
 SEED = 7
 Note = Callable[[str], None]

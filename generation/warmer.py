@@ -20,9 +20,9 @@ from core.errors import GeoError
 from core.metrics import PREWARMED
 from core.types import Evidence, Scope
 from generation import repository
-from generation.engine import Cancelled, Engine, GenerationRequest
 from generation.prompt import Message, build_prompt
 from generation.prompt_book import Opening
+from generation.requests import Cancelled, Engine, GenerationRequest
 from generation.runtime import EngineRuntime
 from retrieval.live import live_passages
 

@@ -9,12 +9,12 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from generation.engine import GenerationRequest
 from generation.measure_generate import GenerateSizes, asked_at_once, cases, exponential_lengths
 from generation.measure_generate_door import Lap
 from generation.measure_generate_peer import as_options, grammar_of, messages_of
 from generation.measure_generate_worker import FixedLength
 from generation.prompt import Message
+from generation.requests import GenerationRequest
 from tests.generation.fakes import FakeEngine
 
 CLIENT = cast(httpx.Client, SimpleNamespace())
