@@ -20,8 +20,8 @@ from retrieval.spelling import may_be_misspelt, with_spellings
 
 _HEADING_BOOST = 0.6  # a heading names the topic of many passages, the body answers
 _MAX_TERMS = 96  # distinct terms of a question that count; a longer question's rarest ones are kept
-# A scope above this share of the index is cut out of the results: the search then skips what cannot be
-# among the best (block-max WAND), which a filter inside the query forbids. Even near a quarter at 100,000.
+# A scope above this share of the index is cut out of the results: a filter inside the query is looked up for
+# every match, which costs more than a few results too many. Even near a quarter at 100,000.
 _WIDE_SCOPE = 0.3
 _SPARE = 1.2  # results asked for per result expected inside a wide scope
 _SHOULD = tantivy.Occur.Should

@@ -159,7 +159,7 @@ def _seen(process: subprocess.Popen[str]) -> list[float]:
     return json.loads(process.stdout.readline())
 
 
-def test_four_readers_and_one_writer_agree_for_seconds(corpus: Corpus) -> None:
+def test_four_readers_and_one_writer_agree_for_seconds(corpus: Corpus, record_property) -> None:
     """The writer adds, deletes, moves and rebuilds; `GEO_TEST_SOAK_S=60` makes it a soak."""
     for n in range(6):
         corpus.index(corpus.document(4, collection=f"c{n % 2}"))
@@ -224,6 +224,8 @@ def test_four_readers_and_one_writer_agree_for_seconds(corpus: Corpus) -> None:
     stop.set()
     for thread in threads:
         thread.join()
+    for name, count in (("searches", len(asked)), ("generations", len(seen)), ("changes", steps)):
+        record_property(name, count)
     assert faults == []
     assert len(asked) > 20
     assert len(seen) > 3

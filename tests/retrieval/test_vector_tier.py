@@ -410,11 +410,14 @@ def test_many_readers_search_while_the_writer_works(harness: Harness, tmp_path: 
 
 @pytest.mark.soak
 @pytest.mark.timeout(300)
-def test_many_readers_search_for_a_minute(harness: Harness, tmp_path: Path) -> None:
-    churn(harness, tmp_path, seconds=60.0)
+def test_many_readers_search_for_a_minute(harness: Harness, tmp_path: Path, record_property) -> None:
+    searches, generations = churn(harness, tmp_path, seconds=60.0)
+    record_property("searches", searches)
+    record_property("generations", generations)
 
 
-def churn(harness: Harness, place: Path, seconds: float) -> None:
+def churn(harness: Harness, place: Path, seconds: float) -> tuple[int, int]:
+    """Says how often was searched, and in how many generations."""
     import time
 
     pool = clustered(900, D)
@@ -423,6 +426,7 @@ def churn(harness: Harness, place: Path, seconds: float) -> None:
     ref, snapshot = filled(harness, place, sorted(live.values(), key=lambda r: r.order))
     served.append((snapshot, dict(live)))
     stop, failures = time.monotonic() + seconds, list[str]()
+    asked: list[int] = []
 
     def read(seed: int) -> None:
         queries = clustered(50, D, seed=seed).astype(np.float32)
@@ -435,6 +439,7 @@ def churn(harness: Harness, place: Path, seconds: float) -> None:
                 if one is None or one.tenant_id != scope.tenant_id:
                     failures.append(f"{passage_id} is not live for {scope}")
             n += 1
+        asked.append(n)
 
     threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
     for thread in threads:
@@ -455,6 +460,7 @@ def churn(harness: Harness, place: Path, seconds: float) -> None:
         thread.join()
     assert not failures
     assert len(served) > 1
+    return sum(asked), len(served)
 
 
 def state_of(pool: np.ndarray, ids) -> dict[int, VectorRow]:
