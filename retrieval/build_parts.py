@@ -29,7 +29,9 @@ from retrieval.vector_tier import TierRef, VectorRow, VectorTier
 
 _SCAN = 500  # passages per read of the database
 _DRAFT = ".draft"  # beside the finished segments
-_SEALED = 100_000  # passages after which the words so far are sealed: what a killed build does again
+_SEALED = (
+    50_000  # passages after which the words so far are sealed: five seconds that a killed build does again
+)
 
 
 def layout() -> Layout:
