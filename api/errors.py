@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from core.errors import GeoError, TooLarge
 from core.logs import request_id
@@ -20,6 +21,7 @@ from core.retry import classify
 
 log = logging.getLogger(__name__)
 
+_OPENAI_DOORS = ("/v1/chat/", "/v1/models")
 PROBLEM_TYPE = "application/problem+json"
 _CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 408: "too_slow", 413: "too_large"}
 
@@ -39,7 +41,7 @@ class Problem(Response):
         headers: Mapping[str, str] | None = None,
         **members: Any,
     ) -> None:
-        body = {
+        body: dict[str, Any] = {
             "type": f"urn:geo:problem:{code}",
             "title": title,
             "status": status,
@@ -48,7 +50,28 @@ class Problem(Response):
             "request_id": request_id.get(),
             **members,
         }
+        self._problem = body
         super().__init__(orjson.dumps(body, default=str), status_code=status, headers=dict(headers or {}))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it; the doors that speak OpenAI's shape carry the error in that shape as well."""
+        if scope["path"].startswith(_OPENAI_DOORS):
+            self.body = orjson.dumps({**self._problem, "error": _as_openai(self._problem)}, default=str)
+            self.headers["content-length"] = str(len(self.body))
+        await super().__call__(scope, receive, send)
+
+
+def _as_openai(problem: Mapping[str, Any]) -> dict[str, Any]:
+    """The error object that OpenAI's clients read."""
+    status = int(problem["status"])
+    kinds = {
+        401: "authentication_error",
+        403: "permission_error",
+        404: "not_found_error",
+        429: "rate_limit_error",
+    }
+    kind = kinds.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    return {"message": problem["detail"], "type": kind, "code": problem["code"], "param": None}
 
 
 def problem_of(error: BaseException) -> Problem:

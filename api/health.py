@@ -20,6 +20,7 @@ from core.redis_client import get_redis
 from core.settings import Settings
 from core.types import Tier
 from core.worker import WORKERS
+from generation.service import engine_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +50,26 @@ class WorkerState:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineState:
+    """The engine as last heard: `starting`, `ready`, `failed` or `unknown`, and why."""
+
+    state: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Readiness:
     """All checks together; `ready` when each is ok.
 
-    A silent worker does not make the API unready: what it is asked waits in the database.
+    A silent worker or a lost engine does not make the API unready: what they are asked waits in the
+    database, and answers that quote need no engine.
     """
 
     ready: bool
     checks: dict[str, Check]
     workers: dict[str, WorkerState]
     tiers: list[TierState]
+    engine: EngineState
 
 
 def readiness(db: Database, settings: Settings) -> Readiness:
@@ -69,12 +80,15 @@ def readiness(db: Database, settings: Settings) -> Readiness:
         "disk": _checked(lambda: _disk(settings)),
     }
     tiers: list[TierState] = []
+    engine = EngineState("unknown", "The database does not answer.")
     if checks["database"].ok:
         with db.read() as session:
             tiers = _tiers(session)
+            told = engine_status(session)
+        engine = EngineState(told.state, told.detail)
         checks["index"] = _index(tiers)
     workers = _workers(get_redis(), settings.worker.stall_after_s) if checks["redis"].ok else {}
-    return Readiness(all(check.ok for check in checks.values()), checks, workers, tiers)
+    return Readiness(all(check.ok for check in checks.values()), checks, workers, tiers, engine)
 
 
 def _checked(check: Callable[[], Check]) -> Check:

@@ -107,6 +107,14 @@ class RateLimited(PermanentError):
     status = 429
 
 
+class ClientLeft(PermanentError):
+    """Whoever asked closed the connection before the answer; nobody reads this."""
+
+    code = "client_left"
+    title = "The client closed the connection"
+    status = 499  # nginx's number, for the access log
+
+
 class DeadlineExceeded(TransientError):
     """The work did not end within its deadline."""
 

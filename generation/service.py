@@ -10,7 +10,7 @@ import asyncio
 import json
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 
 from core import streams
 from core.db import get_database
-from core.errors import DeadlineExceeded, GeoError, InvalidInput
+from core.errors import ClientLeft, DeadlineExceeded, GeoError, InvalidInput
 from core.redis_client import get_redis
 from core.settings import get_settings
 from core.streams import StreamEvent
@@ -147,7 +147,12 @@ def list_answers(
 
 
 async def wait_answer(
-    client: redis.asyncio.Redis, scope: Scope, query_id: str, *, deadline_s: float | None = None
+    client: redis.asyncio.Redis,
+    scope: Scope,
+    query_id: str,
+    *,
+    deadline_s: float | None = None,
+    left: Callable[[], Awaitable[bool]] | None = None,
 ) -> AnswerView:
     """Wait on the query's stream until it has ended.
 
@@ -156,18 +161,25 @@ async def wait_answer(
         scope: who asks.
         query_id: the query.
         deadline_s: default `api.question_deadline_s`.
+        left: whether the asker is gone, asked at each event and about every two quiet seconds. A query that
+            nobody else watches is then cancelled, as when a stream is closed.
 
     Raises:
         DeadlineExceeded: it goes on; read it later by its id, which the error carries.
+        ClientLeft: `left` said so.
         NotFound: unknown to this scope.
     """
     deadline_s = get_settings().api.question_deadline_s if deadline_s is None else deadline_s
+    gone = False
+    followed = events(client, scope, query_id, cancel_when_unwatched=lambda: gone)
     try:
-        async with asyncio.timeout(deadline_s):
-            async with aclosing(events(client, scope, query_id, cancel_when_unwatched=False)) as followed:
-                async for entry in followed:
-                    if entry is not None and entry.event == "done":
-                        break
+        async with asyncio.timeout(deadline_s), aclosing(followed):
+            async for entry in followed:
+                if entry is not None and entry.event == "done":
+                    break
+                if left is not None and await left():
+                    gone = True
+                    raise ClientLeft(query_id=query_id)
     except TimeoutError:
         raise DeadlineExceeded(
             f"The answer was not ready within {deadline_s:g} s; read it at /v1/queries/{query_id}.",
@@ -182,12 +194,12 @@ async def events(
     query_id: str,
     *,
     last_event_id: str = "",
-    cancel_when_unwatched: bool = True,
+    cancel_when_unwatched: bool | Callable[[], bool] = True,
 ) -> AsyncGenerator[StreamEvent | None]:
     """Follow a query: its events after `last_event_id`, until `done`.
 
     When the consumer closes this generator before `done` and nobody else watches, the query is cancelled
-    after `api.disconnect_grace_s`, unless `cancel_when_unwatched` is off.
+    after `api.disconnect_grace_s`, unless `cancel_when_unwatched` is off (or says so, asked at the end).
 
     Yields:
         Events, and None about every two quiet seconds, for a keep-alive.
@@ -208,10 +220,11 @@ async def events(
             ended = ended or (entry is not None and entry.event == "done")
             yield entry
     finally:
-        # A task of its own, because the consumer's task may be on its way down.
-        leaving = loop.create_task(
-            _leave(client, scope, query_id, watcher, cancel=cancel_when_unwatched and not ended)
+        cancels = (
+            cancel_when_unwatched if isinstance(cancel_when_unwatched, bool) else cancel_when_unwatched()
         )
+        # A task of its own, because the consumer's task may be on its way down.
+        leaving = loop.create_task(_leave(client, scope, query_id, watcher, cancel=cancels and not ended))
         _leaving.add(leaving)
         leaving.add_done_callback(_leaving.discard)
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 import redis.asyncio
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from api import asking, chat, structured
 from api.deps import AppSettings, Db, Reader, Redis, in_write
@@ -42,7 +42,9 @@ def list_models(scope: Reader, db: Db) -> ModelList:
 
 
 @router.post("/chat/completions", response_model=ChatCompletion, responses=_STREAM)
-async def complete(body: ChatBody, scope: Reader, db: Db, client: Redis, settings: AppSettings) -> object:
+async def complete(
+    body: ChatBody, request: Request, scope: Reader, db: Db, client: Redis, settings: AppSettings
+) -> object:
     """Answer the last user message from the collection that the model names.
 
     A stream carries whole verified claims, because this shape cannot take text back.
@@ -68,7 +70,13 @@ async def complete(body: ChatBody, scope: Reader, db: Db, client: Redis, setting
     created = int(time.time())
     if body.stream:
         return EventStream(_chunks(client, scope, query_id, body, created))
-    view = await answers.wait_answer(client, scope, query_id, deadline_s=settings.api.question_deadline_s)
+    view = await answers.wait_answer(
+        client,
+        scope,
+        query_id,
+        deadline_s=settings.api.question_deadline_s,
+        left=request.is_disconnected,
+    )
     asking.raise_if_unanswered(query_id, view.status, asdict(view.error) if view.error else None)
     told = chat.completion(view, body.model, created)
     if as_object:

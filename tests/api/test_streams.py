@@ -314,6 +314,53 @@ def test_openai_client_lists_collections_as_models(chat: openai.OpenAI) -> None:
         chat.chat.completions.create(model="geo:fees", messages=last)
 
 
+def test_errors_have_the_openai_shape_as_well(chat: openai.OpenAI, url: str) -> None:
+    with pytest.raises(openai.NotFoundError) as missing:
+        chat.chat.completions.create(model="geo:nowhere", messages=MESSAGES)
+    assert missing.value.code == "not_found"
+    assert missing.value.type == "not_found_error"
+    assert "ollection" in missing.value.message
+    with (
+        openai.OpenAI(base_url=f"{url}/v1", api_key="wrong-key-of-nobody", max_retries=0) as stranger,
+        pytest.raises(openai.AuthenticationError) as refused,
+    ):
+        stranger.models.list()
+    assert refused.value.code == "unauthenticated"
+
+
+def test_a_busy_engine_is_a_429_that_clients_wait_on(
+    chat: openai.OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from generation import admitting
+    from generation.admission import Refusal
+
+    monkeypatch.setattr(admitting, "_refused", lambda *_, **__: Refusal("kv", 7.0))
+    with pytest.raises(openai.RateLimitError) as caught:
+        chat.chat.completions.create(
+            model="geo:fees", messages=MESSAGES, extra_body={"policy": {"mode": "free"}}
+        )
+    assert caught.value.code == "engine_busy"
+    assert caught.value.response.headers["retry-after"] == "7"
+
+
+def test_a_chat_client_that_leaves_stops_its_query(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.settings import get_settings
+
+    monkeypatch.setenv("GEO_API__DISCONNECT_GRACE_S", "0")
+    get_settings.cache_clear()
+    with pytest.raises(httpx.ReadTimeout):
+        client.post("/v1/chat/completions", json={"model": "geo:fees", "messages": MESSAGES}, timeout=0.5)
+    query_id = newest_query()
+
+    def cancelled() -> bool:
+        with get_database().read() as session:
+            return session.get_one(QueryRow, query_id).status == "cancelled"
+
+    wait_until(cancelled)
+
+
 def test_answer_that_takes_too_long_is_504_with_its_id(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
