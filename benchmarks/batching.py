@@ -22,7 +22,8 @@ from core.settings import get_settings
 from core.types import Evidence, Lang, Passage, Span
 from generation.engine import GenerationRequest, LocalEngine
 from generation.grammar import free_grammar
-from generation.plan_pack import plan_for, this_machine
+from generation.plan_pack import plan_for
+from generation.plan_probe import this_machine
 from generation.prompt import Message, build_prompt
 
 _FACTS = (

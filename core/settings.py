@@ -280,10 +280,19 @@ class GenerationSettings(_Section):
     )
     engine_key: SecretStr | None = None
     mode: CitationMode = CitationMode.EXTRACT
-    kv_cache_bytes: int = Field(default=1024 * MIB, ge=64 * MIB)
-    max_model_len: int = Field(default=2048, ge=128)
-    max_num_seqs: int = Field(default=16, ge=1, le=4096)
-    block_size: int = Field(default=32, ge=1, description="tokens per KV block; multiples of 32 on CPU")
+    profile: str = Field(
+        default="auto",
+        pattern="^(auto|edge|realtime|batch|cloud)$",
+        description="what the engine is for: auto, edge, realtime, batch or cloud (docs/engine.md)",
+    )
+    target_ttft_ms: int = Field(default=500, ge=10, le=60_000, description="first token, profile realtime")
+    kv_cache_bytes: int = Field(default=0, ge=0, description="of all ranks; 0 = as geo plan says")
+    max_model_len: int = Field(default=0, ge=0, description="tokens; 0 = by profile, 2048 on a CPU")
+    max_num_seqs: int = Field(default=0, ge=0, le=4096, description="0 = by profile, 16 on a CPU")
+    max_num_batched_tokens: int = Field(default=0, ge=0, description="tokens of a step; 0 = by profile")
+    block_size: int = Field(
+        default=0, ge=0, description="tokens per KV block; 0 = 32 on a CPU (multiples of 32), 16 on a GPU"
+    )
     answer_reserve: int = Field(default=256, ge=16, le=8192)
     evidence_order: Literal["shared", "relevance"] = Field(
         default="shared",
@@ -292,9 +301,14 @@ class GenerationSettings(_Section):
     prewarm_openings: int = Field(
         default=8, ge=0, le=1000, description="popular beginnings of prompts kept cached at idle; 0: none"
     )
-    enforce_eager: bool = True
-    tensor_parallel: int = Field(default=1, ge=1)
-    pipeline_parallel: int = Field(default=1, ge=1)
+    enforce_eager: bool | None = Field(default=None, description="unset = eager on a CPU with one rank only")
+    tensor_parallel: int = Field(default=0, ge=0, description="0 = as geo plan chooses")
+    pipeline_parallel: int = Field(default=0, ge=0, description="0 = as geo plan chooses")
+    dtype: str = Field(default="auto", pattern="^(auto|bfloat16|float16|float32)$")
+    kv_cache_dtype: str = Field(default="auto", pattern="^(auto|fp8)$", description="fp8 halves the KV cache")
+    memory_share: float = Field(
+        default=0.9, gt=0.1, le=0.98, description="of an accelerator's memory that the engine may take"
+    )
     deadline_s: float = Field(default=90.0, gt=0, le=3600, description="writing one answer")
     interactive_deadline_s: float = Field(
         default=300.0, gt=0, le=86_400, description="from the question to its end, waiting included"

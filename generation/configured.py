@@ -9,7 +9,8 @@ from core.packs import pack_path
 from core.settings import get_settings
 from generation.engine import LocalEngine
 from generation.engine_process import end_orphans
-from generation.plan_pack import plan_for, this_machine
+from generation.plan_pack import plan_for
+from generation.plan_probe import this_machine
 from generation.requests import Engine
 
 log = logging.getLogger(__name__)

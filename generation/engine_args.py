@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from generation.plan import Planned
+from generation.plan_parallel import engine_split
+from generation.plan_wish import Planned
 
 
 def engine_arguments(planned: Planned, pack: Path, *, device: str) -> dict[str, Any]:
@@ -30,14 +31,20 @@ def engine_arguments(planned: Planned, pack: Path, *, device: str) -> dict[str, 
         "tensor_parallel_size": plan.tp,
         "pipeline_parallel_size": plan.pp,
         "enforce_eager": planned.enforce_eager,
-        "enable_prefix_caching": True,
+        "enable_prefix_caching": planned.prefix_caching,
+        "dtype": planned.dtype,
+        "kv_cache_dtype": planned.kv_cache_dtype,
         "scheduling_policy": "priority",
         "structured_outputs_config": {"backend": "xgrammar"},
         "disable_log_stats": False,
         "seed": 0,
     }
-    if device == "cpu":
-        arguments["kv_cache_memory_bytes"] = plan.kv_blocks * plan.block_size * planned.kv_bytes_per_token
+    if planned.max_num_batched_tokens:
+        arguments["max_num_batched_tokens"] = planned.max_num_batched_tokens
+    if planned.kv_exact:
+        arguments["kv_cache_memory_bytes"] = planned.kv_rank_bytes  # of each rank
+    else:
+        arguments["gpu_memory_utilization"] = planned.memory_share
     return arguments
 
 
@@ -51,9 +58,10 @@ def engine_environment(planned: Planned, cores: Sequence[int], *, device: str) -
 
     Args:
         planned: see `generation.plan.make_plan`.
-        cores: ids of the cores that this process may use, ascending.
+        cores: ids of the cores that this process may use, for a plan that names none.
         device: `cpu` or `gpu`.
     """
+    plan = planned.plan
     variables = {
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
@@ -62,18 +70,16 @@ def engine_environment(planned: Planned, cores: Sequence[int], *, device: str) -
         "VLLM_LOGGING_STREAM": "ext://sys.stderr",  # stdout belongs to --json
         "VLLM_ENGINE_READY_TIMEOUT_S": "600",
     }
+    if planned.layout and planned.layout.split != engine_split(sum(planned.layout.split), plan.pp):
+        variables["VLLM_PP_LAYER_PARTITION"] = ",".join(map(str, planned.layout.split))
     if device == "cpu":
-        variables["VLLM_CPU_OMP_THREADS_BIND"] = omp_binding(cores, planned.plan.tp * planned.plan.pp)
+        variables["VLLM_CPU_OMP_THREADS_BIND"] = omp_binding(planned.cores or (cores,))
     return variables
 
 
-def omp_binding(cores: Sequence[int], ranks: int) -> str:
-    """Cores of each rank, as `VLLM_CPU_OMP_THREADS_BIND` has them: even shares, all cores used.
+def omp_binding(groups: Sequence[Sequence[int]]) -> str:
+    """Cores of each rank, as `VLLM_CPU_OMP_THREADS_BIND` has them.
 
     The engine's own choice keeps one core per rank free, which on two cores halves the speed.
     """
-    share = max(1, len(cores) // ranks)
-    groups = [cores[i * share : (i + 1) * share] for i in range(ranks)]
-    if ranks * share < len(cores):
-        groups[-1] = cores[(ranks - 1) * share :]
-    return "|".join(",".join(map(str, group or cores[-1:])) for group in groups)
+    return "|".join(",".join(map(str, group)) for group in groups)

@@ -30,6 +30,8 @@ _LOOK_S = 1.0  # between looks at each server
 _PATIENCE_S = 30.0  # for a server to come back before the answer is put back into the queue
 _ROUNDS = 3  # times that every server may fail one request
 
+_LONGEST = 8192  # tokens of context where neither the settings nor the server say less
+
 
 class RemoteEngine:
     """Client of one or several servers that serve the same model.
@@ -256,8 +258,9 @@ def _beyond(ahead: str, text: str) -> tuple[str, str]:
 
 def _plan(cards: Sequence[dict[str, Any]], settings: GenerationSettings) -> Planned:
     """The plan that holds for all servers that answer."""
-    served = min(cards, key=lambda card: int(card.get("max_model_len") or settings.max_model_len))
-    length = min(int(served.get("max_model_len") or settings.max_model_len), settings.max_model_len)
+    most = settings.max_model_len or _LONGEST
+    served = min(cards, key=lambda card: int(card.get("max_model_len") or most))
+    length = min(int(served.get("max_model_len") or most), most)
     context = length - settings.answer_reserve - PROMPT_OVERHEAD
     if context < 1:
         raise ConfigError(
@@ -271,11 +274,11 @@ def _plan(cards: Sequence[dict[str, Any]], settings: GenerationSettings) -> Plan
         max_model_len=length,
         answer_reserve=settings.answer_reserve,
         context_budget=context,
-        block_size=settings.block_size,
+        block_size=settings.block_size or 16,
         kv_blocks=0,
         kv_free_share=1.0,
         tp=0,
         pp=0,
         vector_page_bytes=0,
     )
-    return Planned(plan, 0, settings.max_num_seqs, 0, settings.enforce_eager, ())
+    return Planned(plan, 0, settings.max_num_seqs or 16, 0, bool(settings.enforce_eager), ())

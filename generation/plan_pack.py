@@ -1,37 +1,40 @@
-"""The plan of a model in a folder under the settings, and the probe of this machine; starts nothing."""
+"""The plan of a model in a folder under the settings. Reads two files, starts nothing."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from core.errors import ConfigError
 from core.packs import pack_languages
 from core.settings import GenerationSettings
-from generation.plan import Machine, Planned, Wish, make_plan, model_shape
-
-
-def this_machine() -> Machine:
-    """Facts of this machine for `generation/plan.py`; an accelerator counts when vLLM would use it."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    import torch
-
-    if torch.cuda.is_available():
-        return Machine(
-            "gpu", cores, int(torch.cuda.get_device_properties(0).total_memory), torch.cuda.device_count()
-        )
-    return Machine("cpu", cores, psutil.virtual_memory().total)
+from generation.plan import make_plan
+from generation.plan_machine import Machine
+from generation.plan_model import ModelFacts, model_facts
+from generation.plan_wish import Planned, Profile, Wish
 
 
 def plan_for(pack: Path, settings: GenerationSettings, machine: Machine, *, name: str) -> Planned:
     """The plan of the model in folder `pack` under these settings.
 
     Raises:
-        ConfigError: no model there, or it cannot run as wished.
+        ConfigError: no model there, or (as `PlanRefused`) it cannot run as wished.
+    """
+    return make_plan(
+        pack_facts(pack, name=name),
+        machine,
+        wish_of(settings),
+        tokenizer=str(pack),
+        languages=pack_languages(name),
+    )
+
+
+def pack_facts(pack: Path, *, name: str) -> ModelFacts:
+    """Facts of the model in folder `pack`; a folder with nothing but a `config.json` will do.
+
+    Raises:
+        ConfigError: no model there.
     """
     try:
         config: dict[str, Any] = json.loads((pack / "config.json").read_text())
@@ -40,8 +43,12 @@ def plan_for(pack: Path, settings: GenerationSettings, machine: Machine, *, name
             f"{pack} holds no readable model ({error}); run `geo models fetch {name}`."
         ) from error
     weights = sum(f.stat().st_size for f in pack.glob("*.safetensors"))
-    shape = model_shape(config, name=name, weight_bytes=weights)
-    wish = Wish(
+    return model_facts(config, name=name, weight_bytes=weights)
+
+
+def wish_of(settings: GenerationSettings) -> Wish:
+    """What the settings ask of the plan."""
+    return Wish(
         kv_cache_bytes=settings.kv_cache_bytes,
         max_model_len=settings.max_model_len,
         max_num_seqs=settings.max_num_seqs,
@@ -50,5 +57,10 @@ def plan_for(pack: Path, settings: GenerationSettings, machine: Machine, *, name
         enforce_eager=settings.enforce_eager,
         tensor_parallel=settings.tensor_parallel,
         pipeline_parallel=settings.pipeline_parallel,
+        profile=Profile(settings.profile),
+        target_ttft_ms=settings.target_ttft_ms,
+        max_num_batched_tokens=settings.max_num_batched_tokens,
+        dtype=settings.dtype,
+        kv_cache_dtype=settings.kv_cache_dtype,
+        memory_share=settings.memory_share,
     )
-    return make_plan(shape, machine, wish, tokenizer=str(pack), languages=pack_languages(name))

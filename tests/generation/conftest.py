@@ -11,7 +11,8 @@ from core.errors import ConfigError
 from core.packs import pack_path
 from core.settings import GenerationSettings
 from generation.engine import LocalEngine
-from generation.plan_pack import plan_for, this_machine
+from generation.plan_pack import plan_for
+from generation.plan_probe import this_machine
 
 PACK = "HuggingFaceTB/SmolLM2-135M-Instruct"
 

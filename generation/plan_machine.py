@@ -1,0 +1,178 @@
+"""The machine that a plan is made for: cores, memory, accelerators, links, nodes. Pure.
+
+It is probed (`generation/plan_probe.py`) or described in a file, for machines that are elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from core.errors import ConfigError
+from generation.plan_devices import accelerator
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class NumaNode:
+    """Cores that share a memory: one logical core id per physical core, and the bytes."""
+
+    cores: tuple[int, ...]
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the engine may use.
+
+    Attributes:
+        device: `cpu` or `gpu`.
+        cores: physical cores of a node that may be used.
+        memory_bytes: RAM on CPU (a cgroup's limit where lower), memory of one accelerator on GPU.
+        devices: accelerators in one node; 1 on CPU.
+        nodes: machines of this kind that pipeline stages and replicas can spread over.
+        ram_bytes: RAM of a node with accelerators; 0: unknown.
+        capability: compute capability of the accelerators.
+        link: `nvlink`, `pcie` or empty where unknown; between the accelerators of a node.
+        numa: memories of a CPU; empty: one.
+        isa: of the CPU: `avx512`, `avx512_bf16`, `amx_bf16`.
+        bandwidth: bytes/s that one accelerator, or all cores together, read; 0: unknown.
+        flops: 16-bit floating-point operations per second of the same; flops8: 8-bit ones.
+    """
+
+    device: str
+    cores: int
+    memory_bytes: int
+    devices: int = 1
+    nodes: int = 1
+    name: str = ""
+    ram_bytes: int = 0
+    capability: tuple[int, int] | None = None
+    link: str = ""
+    numa: tuple[NumaNode, ...] = ()
+    isa: tuple[str, ...] = ()
+    bandwidth: float = 0.0
+    flops: float = 0.0
+    flops8: float = 0.0
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the engine computes on the CPU."""
+        return self.device == "cpu"
+
+    @property
+    def memories(self) -> int:
+        """Separate memories of a node: accelerators, or NUMA nodes."""
+        return max(1, len(self.numa)) if self.on_cpu else self.devices
+
+    @property
+    def core_ids(self) -> tuple[int, ...]:
+        """The cores by number, of all memories; at most `cores`; empty where they are not known."""
+        return tuple(sorted(c for node in self.numa for c in node.cores))[: self.cores]
+
+    @property
+    def ranks_per_node(self) -> int:
+        """Ranks that a node can hold: one per accelerator, or one per core."""
+        return self.cores if self.on_cpu else self.devices
+
+    @property
+    def total_ram(self) -> int:
+        """RAM of a node; 0 where it is not known."""
+        return self.memory_bytes if self.on_cpu else self.ram_bytes
+
+
+_KEYS = frozenset(
+    {"gpu", "device", "name", "devices", "nodes", "cores", "ram_gib", "memory_gib", "capability", "link"}
+    | {"bandwidth_gb_s", "tflops", "tflops8", "isa", "numa_nodes"}
+)
+_SPEEDS = (("bandwidth_gb_s", "bandwidth", 1e9), ("tflops", "flops", 1e12), ("tflops8", "flops8", 1e12))
+
+
+def machine_from(described: Mapping[str, Any]) -> Machine:
+    """A machine described by an operator.
+
+    Keys: `gpu` (a name of `generation/plan_devices.py`, which fills in memory, capability, link and speeds)
+    or `device: cpu`; `devices`, `nodes`, `cores`, `ram_gib`, `memory_gib`, `bandwidth_gb_s`, `tflops`,
+    `tflops8`, `capability` (`"9.0"`), `link`, `isa`, `numa_nodes` (a number; cores and memory are shared
+    evenly).
+
+    Raises:
+        ConfigError: an unknown key or accelerator, or a number that is missing or not positive.
+    """
+    if unknown := sorted(set(described) - _KEYS):
+        raise ConfigError(
+            f"A machine has no {', '.join(unknown)}. Known keys: {', '.join(sorted(_KEYS))} (docs/engine.md)."
+        )
+    on_gpu = "gpu" in described or described.get("device") == "gpu"
+    cores = int(_number(described, "cores", 1 if not on_gpu else 8))
+    ram = int(_number(described, "ram_gib", 0) * GIB)
+    if on_gpu:
+        base = _accelerated(described, cores, ram)
+    else:
+        memory = ram or int(_number(described, "memory_gib", 0) * GIB)
+        if not memory:
+            raise ConfigError("A machine without accelerators needs ram_gib, its memory in GiB.")
+        count = int(_number(described, "numa_nodes", 1))
+        base = Machine(
+            "cpu", cores, memory, name=str(described.get("name", "")), numa=_even(cores, memory, count)
+        )
+    changes: dict[str, Any] = {"nodes": int(_number(described, "nodes", 1))}
+    if described.get("isa"):
+        changes["isa"] = tuple(map(str, described["isa"]))
+    for key, field, unit in (
+        ("bandwidth_gb_s", "bandwidth", 1e9),
+        ("tflops", "flops", 1e12),
+        ("tflops8", "flops8", 1e12),
+    ):
+        if key in described:
+            changes[field] = _number(described, key, 0) * unit
+    return replace(base, **changes)
+
+
+def _accelerated(described: Mapping[str, Any], cores: int, ram: int) -> Machine:
+    name = str(described.get("gpu", ""))
+    facts = accelerator(name)
+    memory = int(_number(described, "memory_gib", 0) * GIB) or (facts.memory_bytes if facts else 0)
+    if not memory:
+        raise ConfigError(
+            f"The accelerator {name!r} is not in the table of generation/plan_devices.py; give memory_gib, "
+            "capability, bandwidth_gb_s and tflops beside it."
+        )
+    capability = facts.capability if facts else None
+    if described.get("capability"):
+        major, _, minor = str(described["capability"]).partition(".")
+        capability = (int(major), int(minor or 0))
+    return Machine(
+        "gpu", cores, memory, int(_number(described, "devices", 1)),
+        name=name, ram_bytes=ram, capability=capability,
+        link=str(described.get("link") or (facts.link if facts else "")),
+        bandwidth=facts.bandwidth if facts else 0.0,
+        flops=facts.flops if facts else 0.0,
+        flops8=facts.flops8 if facts else 0.0,
+    )  # fmt: skip
+
+
+def _even(cores: int, memory: int, count: int) -> tuple[NumaNode, ...]:
+    share = max(1, cores // count)
+    return tuple(NumaNode(tuple(range(i * share, (i + 1) * share)), memory // count) for i in range(count))
+
+
+def _number(described: Mapping[str, Any], key: str, default: float) -> float:
+    value = described.get(key, default)
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or value < 0
+        or (key in described and not value)
+    ):
+        raise ConfigError(f"{key} of a machine is {value!r}; a number above 0 is expected.")
+    return float(value)
+
+
+def as_described(machine: Machine) -> dict[str, Any]:
+    """The machine for people and for JSON, without what is unknown."""
+    shown = {f.name: getattr(machine, f.name) for f in fields(machine)}
+    shown["numa"] = [{"cores": list(n.cores), "memory_bytes": n.memory_bytes} for n in machine.numa]
+    return {key: value for key, value in shown.items() if value not in ("", 0, 0.0, None, [], ())}
