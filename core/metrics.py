@@ -68,6 +68,12 @@ ENGINE_REQUESTS = Gauge(
     ["state"],
     multiprocess_mode="mostrecent",
 )
+ENGINE_PLAN_DRIFT = Gauge(
+    "geo_engine_plan_drift",
+    "How far the engine is from its plan, relative to the plan, where that is beyond the bound; else 0",
+    ["what"],
+    multiprocess_mode="mostrecent",
+)
 ENGINE_PREEMPTIONS = Counter(
     "geo_engine_preemptions_total", "Requests that lost their KV blocks to others and were computed again"
 )

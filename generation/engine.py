@@ -17,12 +17,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from core.errors import ConfigError, DeadlineExceeded, InvalidInput, TransientError
 from core.metrics import ENGINE_ABORTS
 from core.types import Usage
 from generation.engine_args import computes_in_core, engine_arguments, engine_environment
 from generation.engine_process import engine_pids, kill_engines
 from generation.plan import Planned
+from generation.plan_check import EngineReport, drifts
+from generation.plan_drift import tell_drifts
 from generation.prompt import Message
 from generation.requests import Cancelled as Cancelled
 from generation.requests import Chunk as Chunk
@@ -65,6 +69,8 @@ class LocalEngine:
             raise TransientError(f"The engine did not start: {error}") from error
         self._tokenizer: Any = self._llm.get_tokenizer()
         self._specials = tuple(dict.fromkeys(map(str, self._tokenizer.all_special_tokens)))
+        self.drifts = drifts(planned, self.report())
+        tell_drifts(self.drifts)
 
     async def _start(self) -> Any:
         for name, value in engine_environment(
@@ -216,7 +222,19 @@ class LocalEngine:
 
     def complaint(self) -> str:
         """See `Engine.complaint`."""
-        return ""
+        return "; ".join(map(str, self.drifts))
+
+    def report(self) -> EngineReport:
+        """What the running engine says of itself."""
+        config = self._llm.vllm_config
+        resident = sum(psutil.Process(pid).memory_info().rss for pid in self.core_pids())
+        return EngineReport(
+            kv_blocks=config.cache_config.num_gpu_blocks,
+            block_size=config.cache_config.block_size,
+            max_model_len=config.model_config.max_model_len,
+            dtype=str(config.model_config.dtype).removeprefix("torch."),
+            resident_bytes=resident if self._device == "cpu" else None,
+        )
 
     def kill(self) -> None:
         """See `Engine.kill`."""

@@ -64,6 +64,16 @@ def test_one_rank_computes_inside_the_core(engine: LocalEngine) -> None:
     assert len(engine.core_pids()) == engine.planned.plan.tp * engine.planned.plan.pp == 1
 
 
+def test_the_engine_reports_what_was_planned(engine: LocalEngine) -> None:
+    report = engine.report()
+    assert report.kv_blocks == engine.planned.engine_blocks
+    assert (report.block_size, report.max_model_len, report.dtype) == (32, 1024, "bfloat16")
+    assert report.resident_bytes is not None
+    assert report.resident_bytes > engine.planned.weight_bytes
+    assert engine.drifts == ()
+    assert engine.complaint() == ""
+
+
 def test_greedy_decoding_repeats_itself(engine: LocalEngine) -> None:
     texts = {"".join(c.text for c in engine.generate(request("again", max_tokens=20))) for _ in range(2)}
     assert len(texts) == 1
