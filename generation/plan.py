@@ -74,6 +74,13 @@ def _plan(
     check_formats(facts, machine, wish)
     check_ranks(facts, machine, wish)
     block = block_size_for(facts, machine, wish)
+    notes: list[str] = []
+    if not machine.on_cpu and machine.free_share < wish.memory_share:
+        notes.append(
+            f"other processes hold {machine.taken_bytes >> 20} MiB of an accelerator: memory_share cut "
+            f"from {wish.memory_share} to {machine.free_share:.2f}"
+        )
+        wish = replace(wish, memory_share=round(machine.free_share, 2))
     dtype, dtype_note = compute_dtype(facts.dtype, machine.capability)
     if wish.dtype != "auto":
         dtype, dtype_note = wish.dtype, ""
@@ -97,7 +104,7 @@ def _plan(
         computed, machine, wish, defaults, sizing, block, element,
         dtype=dtype if dtype != facts.dtype or wish.dtype != "auto" else "auto",
         tokenizer=tokenizer, languages=languages,
-        notes=[dtype_note] if dtype_note else [], branches=(*branches, branch),
+        notes=[*notes, *filter(None, [dtype_note])], branches=(*branches, branch),
     )  # fmt: skip
 
 

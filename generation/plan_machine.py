@@ -34,6 +34,7 @@ class Machine:
         devices: accelerators in one node; 1 on CPU.
         nodes: machines of this kind that pipeline stages and replicas can spread over.
         ram_bytes: RAM of a node with accelerators; 0: unknown.
+        taken_bytes: memory of the fullest accelerator that other processes hold.
         capability: compute capability of the accelerators.
         link: `nvlink`, `pcie` or empty where unknown; between the accelerators of a node.
         numa: memories of a CPU; empty: one.
@@ -56,6 +57,7 @@ class Machine:
     bandwidth: float = 0.0
     flops: float = 0.0
     flops8: float = 0.0
+    taken_bytes: int = 0
 
     @property
     def on_cpu(self) -> bool:
@@ -76,6 +78,11 @@ class Machine:
     def ranks_per_node(self) -> int:
         """Ranks that a node can hold: one per accelerator, or one per core."""
         return self.cores if self.on_cpu else self.devices
+
+    @property
+    def free_share(self) -> float:
+        """The part of an accelerator's memory that nobody holds, less 2 % for what comes and goes."""
+        return 1.0 if not self.taken_bytes else max(0.0, 0.98 - self.taken_bytes / self.memory_bytes)
 
     @property
     def total_ram(self) -> int:

@@ -21,7 +21,12 @@ from core.errors import ConfigError
 from generation.plan_devices import accelerator
 from generation.plan_machine import Machine, NumaNode
 
-_SMI = ("nvidia-smi", "--query-gpu=name,memory.total,compute_cap", "--format=csv,noheader,nounits")
+_SMI = (
+    "nvidia-smi",
+    "--query-gpu=name,memory.total,compute_cap,memory.used",
+    "--format=csv,noheader,nounits",
+)
+_IDLE_BYTES = 1 << 30  # what a driver and a display hold on an idle device
 _ISA = ("avx512f", "avx512_bf16", "amx_bf16")
 _READ_BYTES = 64 << 20  # per core: beyond a share of the last-level cache
 _SIDE = 512  # of the squares that are multiplied
@@ -103,7 +108,7 @@ def _topology() -> str:
 
 
 def machine_from_smi(listed: str, *, topology: str, cores: int) -> Machine | None:
-    """Read `nvidia-smi`'s list (name, MiB, capability per line) and its topology matrix.
+    """Read `nvidia-smi`'s list (name, MiB, capability, MiB in use per line) and its topology matrix.
 
     Raises:
         ConfigError: accelerators of different kinds: a plan would be wrong for one of them.
@@ -114,12 +119,13 @@ def machine_from_smi(listed: str, *, topology: str, cores: int) -> Machine | Non
     if visible := os.environ.get("CUDA_VISIBLE_DEVICES"):
         wanted = {int(v) for v in visible.split(",") if v.strip().isdigit()}
         rows = [row for i, row in enumerate(rows) if i in wanted] or rows
-    if len({(name, memory) for name, memory, _ in rows}) > 1:
+    if len({tuple(row[:2]) for row in rows}) > 1:
         kinds = ", ".join(sorted({row[0] for row in rows}))
         raise ConfigError(
             f"This node has accelerators of different kinds ({kinds}); set CUDA_VISIBLE_DEVICES to one kind."
         )
-    name, memory, capability = rows[0]
+    name, memory, capability, _ = rows[0]
+    taken = max(int(row[3]) for row in rows) << 20
     major, _, minor = capability.partition(".")
     facts = accelerator(name)
     linked = " NV" in topology.replace("\t", " ")
@@ -135,6 +141,7 @@ def machine_from_smi(listed: str, *, topology: str, cores: int) -> Machine | Non
         bandwidth=facts.bandwidth if facts else 0.0,
         flops=facts.flops if facts else 0.0,
         flops8=facts.flops8 if facts else 0.0,
+        taken_bytes=taken if taken > _IDLE_BYTES else 0,
     )
 
 

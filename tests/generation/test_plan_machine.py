@@ -5,14 +5,16 @@ from pathlib import Path
 import pytest
 
 from core.errors import ConfigError
+from generation.plan import make_plan
 from generation.plan_devices import accelerator, known_accelerators
 from generation.plan_machine import GIB, Machine, NumaNode, as_described, machine_from
 from generation.plan_model import model_facts
 from generation.plan_parallel import layout_of, rank_cores
 from generation.plan_probe import cpu_machine, machine_from_smi, measured, this_machine
+from generation.plan_wish import Wish
 from tests.generation.plan_models import SMOLLM2
 
-_LISTED = "NVIDIA H100 80GB HBM3, 81559, 9.0\n" * 8
+_LISTED = "NVIDIA H100 80GB HBM3, 81559, 9.0, 4\n" * 8
 _NVLINK = "\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n"
 _PCIE = "\tGPU0\tGPU1\nGPU0\t X \tPHB\nGPU1\tPHB\t X \n"
 
@@ -72,13 +74,25 @@ def test_the_drivers_list_becomes_a_machine(topology: str, link: str) -> None:
 
 
 def test_accelerators_of_two_kinds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    mixed = "NVIDIA L4, 23034, 8.9\nTesla T4, 15360, 7.5\n"
+    mixed = "NVIDIA L4, 23034, 8.9, 1\nTesla T4, 15360, 7.5, 1\n"
     with pytest.raises(ConfigError, match="CUDA_VISIBLE_DEVICES"):
         machine_from_smi(mixed, topology="", cores=8)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     machine = machine_from_smi(mixed, topology="", cores=8)
     assert machine is not None
     assert (machine.name, machine.devices) == ("Tesla T4", 1)
+
+
+def test_memory_that_others_hold_is_not_planned() -> None:
+    listed = "NVIDIA L4, 23034, 8.9, 1\n" + "NVIDIA L4, 23034, 8.9, 9000\n"
+    machine = machine_from_smi(listed, topology="", cores=8)
+    assert machine is not None
+    assert machine.taken_bytes == 9000 << 20
+    planned = make_plan(model_facts(SMOLLM2, name="m"), machine, Wish())
+    assert planned.memory_share == pytest.approx(0.98 - 9000 / 23034, abs=0.01)
+    assert "other processes hold" in planned.notes[0]
+    assert planned.rank is not None
+    assert planned.rank.budget + machine.taken_bytes < machine.memory_bytes
 
 
 def test_no_accelerators_are_no_machine() -> None:
