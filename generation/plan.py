@@ -85,7 +85,8 @@ def _plan(
     if wish.dtype != "auto":
         dtype, dtype_note = wish.dtype, ""
     computed = facts.computed_in(dtype)
-    defaults, branches = decide(computed, machine, wish)
+    defaults, taken = decide(computed, machine, wish)
+    branches = (taken[0], _format(computed, machine, dtype, dtype_note), *taken[1:])
     element = DTYPE_BYTES.get(dtype, 2) if wish.kv_cache_dtype == "auto" else DTYPE_BYTES["fp8"]
 
     @cache
@@ -106,6 +107,18 @@ def _plan(
         tokenizer=tokenizer, languages=languages,
         notes=[*notes, *filter(None, [dtype_note])], branches=(*branches, branch),
     )  # fmt: skip
+
+
+def _format(facts: ModelFacts, machine: Machine, dtype: str, note: str) -> Branch:
+    question = "Which number format?"
+    if facts.quantization:
+        return Branch(question, facts.quantization.label, f"the checkpoint's own; computes in {dtype}")
+    if note:
+        return Branch(question, dtype, note)
+    whole = machine.memory_bytes * (1 if machine.on_cpu else machine.devices)
+    if 2 * facts.weight_bytes > whole:
+        return Branch(question, dtype, "as stored; an 8- or 4-bit checkpoint would leave more for KV")
+    return Branch(question, dtype, "as stored; the weights take less than half of the memory")
 
 
 def _layout(

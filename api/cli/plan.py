@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from generation.plan_machine import Machine
     from generation.plan_wish import Planned
 
+_APART = frozenset({"refused", "rank", "bounds", "memory", "branches", "notes", "machine", "commands"})
 _REFUSED = 2  # as for other settings that cannot work
 
 
@@ -137,14 +138,29 @@ def _figures(planned: Planned, machine: Machine, commands: tuple[Command, ...]) 
 
 
 def _show(figures: dict[str, Any], planned: Planned, *, explain: bool) -> None:
-    for key, value in figures.items():
-        if key in ("branches", "commands", "refused"):
-            continue
-        print(f"{key:22} {value}")
-    if explain:
-        print()
-        for branch in planned.branches:
-            print(f"{branch.question} {branch.answer}: {branch.follows}")
+    shown = {key: value for key, value in figures.items() if key not in _APART}
+    for key in ("languages", "layers_by_stage"):
+        shown[key] = ", ".join(map(str, shown[key]))
+    for key, value in shown.items():
+        if value not in ("", 0, None):
+            print(f"{key:24} {_human(key, value)}")
+    for title in ("rank", "memory", "bounds"):
+        for key, value in figures[title].items():
+            print(f"{title + ' ' + key:24} {_human(key if title == 'bounds' else 'bytes', value)}")
+    for text in planned.notes:
+        print(f"note: {text}")
+    for branch in planned.branches if explain else ():
+        print(f"{branch.question} {branch.answer}: {branch.follows}")
     print()
     for command in figures["commands"]:
         print(f"node {command['node']} {command['role']}: {command['line']}")
+
+
+def _human(key: str, value: Any) -> str:
+    if value is None:
+        return "not known for this device"
+    if "bytes" in key and "per_token" not in key:
+        return f"{value / (1 << 20):,.0f} MiB"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return str(value)
