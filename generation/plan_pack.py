@@ -12,6 +12,7 @@ from core.settings import GenerationSettings
 from generation.plan import make_plan
 from generation.plan_machine import Machine
 from generation.plan_model import ModelFacts, model_facts
+from generation.plan_probe import this_machine as this_machine
 from generation.plan_wish import Planned, Profile, Wish
 
 
