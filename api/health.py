@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import redis
 import redis.exceptions
@@ -22,11 +20,7 @@ from core.redis_client import get_redis
 from core.settings import Settings
 from core.types import Tier
 from core.worker import WORKERS
-<<<<<<< HEAD
 from generation.service import engine_status
-=======
-from generation.service import ENGINE_KEY
->>>>>>> 3555a9d (Compare the running engine with its plan; document planning and several nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +87,6 @@ def readiness(db: Database, settings: Settings) -> Readiness:
             told = engine_status(session)
         engine = EngineState(told.state, told.detail)
         checks["index"] = _index(tiers)
-    if checks["redis"].ok:
-        checks["engine"] = _checked(lambda: _engine(get_redis()))
     workers = _workers(get_redis(), settings.worker.stall_after_s) if checks["redis"].ok else {}
     return Readiness(all(check.ok for check in checks.values()), checks, workers, tiers, engine)
 
@@ -116,15 +108,6 @@ def _redis(client: redis.Redis) -> Check:
     start = time.perf_counter()
     client.ping()
     return Check(True, f"{(time.perf_counter() - start) * 1000:.1f} ms")
-
-
-def _engine(client: redis.Redis) -> Check:
-    """Always ok: questions wait in the database for an engine. The detail warns of what is not as planned."""
-    raw = client.get(ENGINE_KEY)
-    if not raw:
-        return Check(True, "No generation worker was heard of in the last seconds.")
-    live: dict[str, Any] = json.loads(str(raw))
-    return Check(True, f"{live.get('state', '')}. {live.get('detail', '')}".strip(" ."))
 
 
 def _workers(client: redis.Redis, stall_after_s: float) -> dict[str, WorkerState]:
