@@ -102,6 +102,36 @@ def hedge_dropped(claim: str, source: str) -> str:
     return theirs[0] if theirs and not _HEDGE.search(claim.lower()) else ""
 
 
+# -- what is left out --------------------------------------------------------------------------
+
+_EXCEPT = re.compile(
+    r"\b(?:except(?:ing)?(?: for)?|excluding|other than|apart from|aside from|with the exception of|but not"
+    r"|unlike|rather than|instead of|as opposed to)\s+(?P<en>[^,;.()]{2,80})"
+    r"|除了?(?P<zh>[^，；。]{1,20}?)(?:之外|以外|外)|(?:而非|而不是|不包括|不含)(?P<zh2>[^，；。]{1,20})"
+)
+_ALSO = re.compile(r"\balso\b|\btoo\b|也|还|又")  # besides X, also Y: X is included
+
+
+@lru_cache(maxsize=4096)
+def _excepted(text: str) -> frozenset[str]:
+    """Terms that a sentence has only in what it makes an exception of."""
+    lowered = text.lower()
+    match = _EXCEPT.search(lowered)
+    if match is None or _ALSO.search(lowered):
+        return frozenset()
+    start, end = match.span(match.lastgroup or 0)
+    return content_terms(text[start:end]) - content_terms(text[:start] + " " + text[end:])
+
+
+def exception_dropped(claim: str, source: str) -> str:
+    """What the source makes an exception of and the claim says it of: `all but Dover` told of Dover."""
+    apart = _excepted(source)
+    said = apart & content_terms(claim)
+    if not said or 2 * len(said) < len(apart) or _EXCEPT.search(claim.lower()):
+        return ""
+    return min(said)
+
+
 # -- who does what -----------------------------------------------------------------------------
 
 CAUSE_FIRST = re.compile(
@@ -162,25 +192,7 @@ def roles_swapped(claim: str, sentence: str) -> str:
     return ""
 
 
-def names_reordered(claim: str, sentence: str) -> str:
-    """Two names that change places between a sentence and a claim that is otherwise the same.
-
-    Names that are only listed (A and B) may stand in any order, and a passive turns them round.
-    """
-    if bool(_PASSIVE.search(claim)) != bool(_PASSIVE.search(sentence)):
-        return ""
-    for one, other in pairwise(dict.fromkeys(names_of(claim))):
-        there = sentence.find(one), sentence.find(other)
-        if min(there) < 0 or there[0] < there[1] or sentence.count(one) > 1 or sentence.count(other) > 1:
-            continue
-        middle = sentence[there[1] + len(other) : there[0]]
-        if middle.strip() and not _LISTED.fullmatch(middle):
-            return f"{one}/{other}"
-    return ""
-
-
 _MOSTLY = 0.6  # overlap from which a claim is mostly one sentence
-_LISTED = re.compile(r"\s*(?:,|and|or|&|/|-|、|和|与|及|或)\s*(?:the |a )?")
 
 
 def content_overlap(claim: str, sentence: str) -> float:

@@ -12,14 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.types import Evidence, Span, Verdict
+from generation.antecedent import with_antecedent
+from generation.exchange import exchanged, name_mixed
 from generation.facts import Fact, facts_of
 from generation.polarity import agreement
 from generation.relations import (
     bound_changed,
     cause_reversed,
     content_overlap,
+    exception_dropped,
     hedge_dropped,
-    names_reordered,
     quantity_changed,
     roles_swapped,
     sole_added,
@@ -41,6 +43,7 @@ PARTIAL_COVER = 0.45
 _WINDOW = 2  # neighbouring sentences that may carry a claim together
 _TOGETHER = 3  # passages, or sentences that stand apart, that may carry a claim together
 _SHARED_APART = 2  # words that each of them shares with the claim
+_MOSTLY_THE_SAME = 0.6  # overlap from which the order of what a claim and its source share is compared
 _NEARLY_THE_SAME = 0.8  # overlap from which a claim is its source with a word changed, if at all
 _OPPOSED = -0.25  # agreement of directions from which two sentences say opposite things
 
@@ -84,7 +87,7 @@ def judge(claim: str, passage: str, about: str = "") -> Judgement:
     if span is None or cover < PARTIAL_COVER:
         return Judgement(Verdict.UNSUPPORTED, f"words={cover:.2f}", cover, span)
     window = passage[span.start : span.end]
-    return _concluded(claim, window, passage, about, cover, span)
+    return _concluded(claim, window, passage, about, cover, with_antecedent(span, passage))
 
 
 def _concluded(
@@ -246,6 +249,8 @@ def contradiction(claim: str, window: str, passage: str, above: str = "") -> str
     missing = [name for name in names_of(claim) if name_key(name) not in named]
     if missing:
         return f"name:{missing[0]}"
+    if mixed := name_mixed(claim, f"{above}\n{passage}"):
+        return f"name:{mixed}"
     closest = closest_sentence(claim, window)
     if negated(claim) != negated(closest):
         return "negation"
@@ -266,12 +271,16 @@ def _relation(claim: str, closest: str, window: str, passage: str) -> str:
         return "cause"
     if names := roles_swapped(claim, closest):
         return f"roles:{names}"
-    if content_overlap(claim, closest) < _NEARLY_THE_SAME:
+    if left_out := exception_dropped(claim, closest):
+        return f"exception:{left_out}"
+    overlap = content_overlap(claim, closest)
+    if overlap >= _MOSTLY_THE_SAME and (sides := exchanged(claim, closest)):
+        return f"roles:{sides}"
+    if overlap < _NEARLY_THE_SAME:
         return ""
     if pair := sides_exchanged(claim, closest):
         return f"direction:{pair}"
-    names = names_reordered(claim, closest)
-    return f"roles:{names}" if names else ""
+    return ""
 
 
 def _shares(weights: Mapping[str, float]) -> dict[str, float]:

@@ -52,6 +52,54 @@ def test_a_claim_that_is_surer_than_its_source_is_only_partly_borne_out(
     assert judgement.reason.startswith(reason)
 
 
+@pytest.mark.parametrize(
+    ("claim", "source"),
+    [
+        ("Acme Pumps Corp was sued by Bolt in Dover.", "Bolt was sued by Acme Pumps Corp in Dover."),
+        ("The Denver Steelers beat Pittsburgh Broncos.", "The Denver Broncos beat Pittsburgh Steelers."),
+        ("Steam turbines drive generators in stations.", "Generators drive steam turbines in stations."),
+        ("The final was played in Bowl Super style.", "The final was played in Super Bowl style."),
+        ("去年海石科技收购了远山股份。", "去年远山股份收购了海石科技。"),
+        ("2005年Lowry公司把数据交给了Nafzger修复。", "2005年Nafzger公司把数据交给了Lowry修复。"),
+        ("Sports公司证实将于三月推出Setanta订阅服务。", "Setanta Sports公司证实将于三月推出订阅服务。"),
+        ("The plant in Dover closed in May.", "Every plant except the one in Dover closed in May."),
+        ("东门仓库周一开放。", "除东门仓库外，各仓库周一开放。"),
+    ],
+)  # fmt: skip
+def test_sides_exchanged_and_exceptions_are_caught(claim: str, source: str) -> None:
+    assert judge(source, source).verdict is Verdict.SUPPORTED
+    judgement = judge(claim, source)
+    assert judgement.verdict is Verdict.UNSUPPORTED
+    assert judgement.reason.startswith(("roles:", "name:", "exception:"))
+
+
+@pytest.mark.parametrize(
+    ("claim", "source"),
+    [
+        ("Sales in France, Spain and Italy rose.", "Sales in Italy, Spain and France rose."),
+        ("In 1990 the firm sold pumps to Acme.", "The firm sold pumps to Acme in 1990."),
+        ("The capital of France is Paris.", "Paris is the capital of France."),
+        ("Bolt Ltd and Acme sell pumps.", "Acme and Bolt Ltd sell pumps."),
+        ("海石科技、远山股份和东方公司参加了会议。", "远山股份、东方公司和海石科技参加了会议。"),
+        ("中国的首都是北京。", "北京是中国的首都。"),
+        ("Gas is used as well as oil.", "Apart from oil, gas is also used as well."),
+    ],
+)
+def test_another_order_that_says_the_same_is_no_exchange(claim: str, source: str) -> None:
+    assert not judge(claim, source).reason.startswith(("roles", "name", "exception"))
+
+
+def test_a_quote_that_opens_with_a_pronoun_has_the_sentence_that_says_whom_it_means() -> None:
+    text = "The pump was made by Ada Finch. She sold the patent to Bolt in May. Bolt closed."
+    span = judge("She sold the patent to Bolt in May.", text).span
+    assert span is not None
+    assert text[span.start : span.end].startswith("The pump was made by Ada Finch.")
+    zh = "李伟任独立董事。他于三月辞去职务。公司随后公告。"
+    span = judge("他于三月辞去职务。", zh).span
+    assert span is not None
+    assert zh[span.start : span.end] == "李伟任独立董事。他于三月辞去职务。"
+
+
 def test_weaker_words_than_the_source_are_no_change() -> None:
     assert quantity_changed("Some pumps failed.", "All pumps failed.") == ""
     assert hedge_dropped("It might rain.", "It might rain.") == ""
