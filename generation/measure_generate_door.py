@@ -10,9 +10,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +66,14 @@ class Door:
     url: str
     key: str
     document_id: str = field(init=False, default="")
+    _ordinals: Iterator[int] = field(init=False, default_factory=count)
 
     def store(self, cases: Sequence[Case]) -> list[str]:
         """Queries that ended, each with its evidence, as retrieval leaves them; returns their ids."""
         with self.stack.db.write() as session:
             if not self.document_id:
                 self.document_id = _add_document(session, self.stack)
-            return [_add_query(session, self.stack, self.document_id, case) for case in cases]
+            return [_add_query(session, self.stack, self.document_id, case, self._ordinals) for case in cases]
 
     def client(self) -> httpx.Client:
         """A client for one asking thread."""
@@ -202,7 +204,9 @@ def _add_document(session: Any, stack: ScratchStack) -> str:
     return document_id
 
 
-def _add_query(session: Any, stack: ScratchStack, document_id: str, case: Case) -> str:
+def _add_query(
+    session: Any, stack: ScratchStack, document_id: str, case: Case, ordinals: Iterator[int]
+) -> str:
     policy = CitationPolicy(
         mode=CitationMode.FREE, max_sentences=_SENTENCES, refusal_threshold=0.0, max_answer_tokens=case.length
     )
@@ -218,7 +222,7 @@ def _add_query(session: Any, stack: ScratchStack, document_id: str, case: Case) 
     for marker, text in enumerate(case.passages, 1):
         row = PassageRow(
             tenant_id=stack.scope.tenant_id, collection_id=stack.collection_id, document_id=document_id,
-            version=1, ordinal=0, start=0, end=len(text), heading_path=[], lang="en", text=text,
+            version=1, ordinal=next(ordinals), start=0, end=len(text), heading_path=[], lang="en", text=text,
         )  # fmt: skip
         session.add(row)
         session.flush()

@@ -28,6 +28,9 @@ from generation.values import AnswerView, ClaimView
 log = logging.getLogger(__name__)
 
 DELTA_INTERVAL_S = 0.05  # at most one delta entry per claim and 50 ms (decision 11)
+# Of all streams of one worker together: each entry wakes Redis, the API and the reader, which take processor
+# time from the engine on a machine that they share. Sixteen streams then have an entry each 160 ms.
+DELTAS_PER_S = 100
 _STREAM_ID = re.compile(r"^\d{1,20}-\d{1,20}$")
 _STORED_ID = re.compile(r"^stored-(\d{1,9})$")
 _ENDED_ROUNDS = 2  # quiet rounds after a terminal row before the stored state is sent instead
@@ -58,6 +61,10 @@ class EventWriter:
         self._pending += text
         if time.monotonic() - self._sent_at >= self._interval_s:
             self.flush()
+
+    def share(self, streams_now: int) -> None:
+        """Tell that so many streams are written in this worker; each waits longer between its deltas."""
+        self._interval_s = max(self._interval_s, streams_now / DELTAS_PER_S)
 
     def flush(self) -> None:
         """Send the pending delta now."""

@@ -165,6 +165,7 @@ class AnswerWriter:
                 grammar = scheme.grammar(framed.prompt.numbered, max_sentences=self._max_sentences())
             except InvalidInput as error:
                 return self._extract(f"no grammar for this evidence: {error.detail}")
+            self._events.share(self._runtime.active)
             with self._runtime.promises.held(framed.kv_tokens):
                 status, reason = self._stream(engine, framed, scheme, grammar)
         self._timings["generate"] = elapsed_ms(begun) - self._timings["engine_wait"]

@@ -55,6 +55,19 @@ def test_deltas_are_coalesced_and_void_once_their_claim_is_final(library: Librar
     assert entries == ["delta", "delta", "claim"]
 
 
+def test_many_streams_share_the_worker_s_entries_and_the_first_text_never_waits(library: Library) -> None:
+    alone, crowded = (EventWriter(get_redis(), name, interval_s=0) for name in ("qry_a", "qry_b"))
+    crowded.share(1000)  # ten seconds each
+    for writer in (alone, crowded):
+        for word in ("The ", "tower ", "is "):
+            writer.delta(0, word)
+    sent = [len(get_redis().xrange(streams.stream_key(name))) for name in ("qry_a", "qry_b")]
+    assert sent == [3, 1]
+    alone.share(0)
+    alone.delta(0, "high")
+    assert len(get_redis().xrange(streams.stream_key("qry_a"))) == 4
+
+
 async def test_a_reader_resumes_after_the_last_event_it_saw(
     client: redis.asyncio.Redis, library: Library
 ) -> None:
