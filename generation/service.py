@@ -207,9 +207,15 @@ async def events(
     Raises:
         NotFound: unknown to this scope (before the first event).
     """
-    await asyncio.to_thread(_load, scope, query_id)
+    await asyncio.to_thread(_status, scope, query_id)
     watcher, ended = uuid.uuid4().hex, False
-    follower = stream.follow_query(client, query_id, lambda: _load(scope, query_id), after=last_event_id)
+    follower = stream.follow_query(
+        client,
+        query_id,
+        lambda: _load(scope, query_id),
+        status=lambda: _status(scope, query_id),
+        after=last_event_id,
+    )
     loop = asyncio.get_running_loop()
     watched_until = 0.0
     try:
@@ -247,6 +253,20 @@ async def _leave(
         await asyncio.to_thread(cancel_if_unwatched, scope, query_id)
     except GeoError:
         log.warning("cancel_after_disconnect_failed", extra={"query_id": query_id}, exc_info=True)
+
+
+def answer_status(session: Session, scope: Scope, query_id: str) -> AnswerStatus:
+    """How far a query is; much cheaper than its answer.
+
+    Raises:
+        NotFound: unknown to this scope.
+    """
+    return AnswerStatus(repository.query_row(session, scope, query_id).status)
+
+
+def _status(scope: Scope, query_id: str) -> AnswerStatus:
+    with get_database().read() as session:
+        return answer_status(session, scope, query_id)
 
 
 def _load(scope: Scope, query_id: str) -> AnswerView:

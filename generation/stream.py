@@ -212,6 +212,7 @@ async def follow_query(
     query_id: str,
     load: Callable[[], AnswerView],
     *,
+    status: Callable[[], AnswerStatus],
     after: str = "",
 ) -> AsyncIterator[StreamEvent | None]:
     """Events after `after` until `done`, from the stream or, where it is gone, from the stored state.
@@ -220,6 +221,7 @@ async def follow_query(
         client: asyncio Redis.
         query_id: the query, already checked for visibility.
         load: reads the stored answer in a short session; called in a thread.
+        status: reads its status alone, which is all that is asked while the answer is made.
         after: `Last-Event-ID`; malformed ids count as none.
 
     Yields:
@@ -227,12 +229,11 @@ async def follow_query(
     """
     after = after if _STREAM_ID.match(after) or _STORED_ID.match(after) else ""
     position, quiet_after_end = (after if _STREAM_ID.match(after) else "0-0"), 0
-    if _STORED_ID.match(after) or not await _stream_exists(client, query_id):
-        answer = await asyncio.to_thread(load)
-        if answer.status.terminal:
-            for stored in stored_events(answer, after=after):
-                yield stored
-            return
+    gone = bool(_STORED_ID.match(after)) or not await _stream_exists(client, query_id)
+    if gone and (await asyncio.to_thread(status)).terminal:
+        for stored in stored_events(await asyncio.to_thread(load), after=after):
+            yield stored
+        return
     while True:
         try:
             async for entry in streams.follow(client, query_id, after=position):
@@ -242,16 +243,17 @@ async def follow_query(
                     if entry.event == "done":
                         return
                     continue
-                answer = await asyncio.to_thread(load)
-                quiet_after_end = quiet_after_end + 1 if answer.status.terminal else 0
+                ended = (await asyncio.to_thread(status)).terminal
+                quiet_after_end = quiet_after_end + 1 if ended else 0
                 if quiet_after_end >= _ENDED_ROUNDS:
+                    answer = await asyncio.to_thread(load)
                     for stored in stored_events(answer, after=position if position != "0-0" else ""):
                         yield stored
                     return
         except RedisError:
             # Without Redis the stored state still tells the truth; it is asked once a second.
-            answer = await asyncio.to_thread(load)
-            if answer.status.terminal:
+            if (await asyncio.to_thread(status)).terminal:
+                answer = await asyncio.to_thread(load)
                 for stored in stored_events(answer, after=position if position != "0-0" else ""):
                     yield stored
                 return

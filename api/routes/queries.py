@@ -98,7 +98,7 @@ async def follow_query(
     last_event_id: Annotated[str | None, Header(max_length=64)] = None,
 ) -> EventStream:
     """Follow the answer as it is made; `Last-Event-ID` resumes where a broken connection stopped."""
-    await in_read(db, lambda session: answers.get_answer(session, scope, query_id))
+    await in_read(db, lambda session: answers.answer_status(session, scope, query_id))
     return EventStream(_events(client, scope, query_id, last_event_id or ""))
 
 
