@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from core.types import Lang, Route
 from ingest.sentences import sentences
-from retrieval.depth import PROBE, Depth, Signals, asks_number, asks_widely, decide, losses, margin_of
+from retrieval.depth import PROBE, Depth, Signals, asks_number, asks_widely, decide, margin_of
 from retrieval.early_exit import STEP, settled
 from retrieval.fuse import Fused, standardized
 from retrieval.relevance import Question
@@ -44,14 +44,14 @@ class Reading:
     Attributes:
         made: packed token vectors that had to be made.
         depth: of the answer.
-        chances: that a shallower depth loses the answer; empty when no router was asked.
+        signals: what the router went by; None when it was not asked.
         settled: whether it stopped before the head's end because the order was settled.
     """
 
     scored: Sequence[Scored]
     made: Mapping[int, bytes]
     depth: Depth = Depth.FULL
-    chances: Mapping[Depth, float] = field(default_factory=dict[Depth, float])
+    signals: Signals | None = None
     settled: bool = False
 
 
@@ -93,17 +93,18 @@ def read_head(
         made.update(found.made)
         return len(found.scored) == len(part)
 
-    chances: Mapping[Depth, float] = {}
-    if (plan.price or plan.forced) and read(PROBE):
-        chances, depth = _decided(asked, head, scored, plan, weight)
+    signals: Signals | None = None
+    if (plan.price or plan.forced) and read(PROBE) and scored:
+        signals = signals_of(asked, head, scored, weight)
+        depth = plan.forced or decide(signals, price=plan.price, threshold=plan.threshold)
         if depth is not Depth.FULL:
-            return Reading(scored, made, depth, chances)
+            return Reading(scored, made, depth, signals)
     going = read(max(plan.least, plan.settle, STEP) if plan.settle else len(head))
     while going and len(scored) < len(head):
         if _settled(head, scored, weight, plan.settle):
-            return Reading(scored, made, Depth.FULL, chances, settled=True)
+            return Reading(scored, made, Depth.FULL, signals, settled=True)
         going = read(len(scored) + STEP)
-    return Reading(scored, made, Depth.FULL, chances)
+    return Reading(scored, made, Depth.FULL, signals)
 
 
 def _settled(
@@ -116,24 +117,6 @@ def _settled(
         weight=weight,
         wanted=wanted,
     )
-
-
-def _decided(
-    asked: Question,
-    head: Sequence[tuple[Fused, str, Lang]],
-    scored: Sequence[Scored],
-    plan: Plan,
-    weight: float,
-) -> tuple[Mapping[Depth, float], Depth]:
-    if not scored:
-        return {}, Depth.FULL
-    signals = signals_of(asked, head, scored, weight)
-    chances = losses(signals)
-    if plan.forced is not None:
-        return chances, plan.forced
-    if signals.relevance < plan.threshold:  # perhaps nothing answers: a refusal looks at everything first
-        return chances, Depth.FULL
-    return chances, decide(chances, price=plan.price)
 
 
 def signals_of(

@@ -76,9 +76,9 @@ class Signals:
 
 # In the order of `Signals`, then the offset.
 _LOSS: Mapping[Depth, Sequence[float]] = {
-    Depth.EXTRACT: (-0.28, 0.02, -1.36, -0.05, -1.18, -0.53, 0.54, 0.84, -1.17),
-    Depth.ONE: (-0.68, -0.25, -3.45, -1.04, -1.62, -0.37, 0.37, -0.06, 1.48),
-    Depth.FEW: (-2.57, -0.10, -0.77, -0.27, -2.20, 0.07, 0.55, 0.24, -1.35),
+    Depth.EXTRACT: (-0.41, -0.04, -1.30, 0.10, -1.17, -0.24, 0.70, 0.93, -1.57),
+    Depth.ONE: (-0.47, -0.27, -3.65, -0.87, -1.46, -0.53, 0.47, -0.10, 1.12),
+    Depth.FEW: (-2.08, -0.07, -1.36, -1.03, -2.50, 0.20, 0.40, -0.04, -0.35),
 }
 
 
@@ -109,6 +109,12 @@ def losses(signals: Signals) -> dict[Depth, float]:
     return {**found, Depth.FULL: 0.0}
 
 
-def decide(chances: Mapping[Depth, float], *, price: float) -> Depth:
-    """The depth with the lowest cost; a lost answer costs `price` times a whole answer at full depth."""
+def decide(signals: Signals, *, price: float, threshold: float = 0.0) -> Depth:
+    """The depth with the lowest cost; a lost answer costs `price` times a whole answer at full depth.
+
+    Where the best of the probe is below `threshold`, perhaps nothing answers: a refusal looks at everything.
+    """
+    if signals.relevance < threshold:
+        return Depth.FULL
+    chances = losses(signals)
     return min(chances, key=lambda depth: (COST[depth] + price * chances[depth], -COST[depth]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from retrieval.depth import losses
 from retrieval.query_outcome import Outcome, Prepared
 from retrieval.recall import Ranking
 
@@ -41,8 +42,9 @@ def _rerank(ranking: Ranking) -> dict[str, Any]:
         "settled": reading.settled,
         "depth": reading.depth.value,
     }
-    if reading.chances:
-        told["losses"] = {depth.value: round(chance, 4) for depth, chance in reading.chances.items()}
+    if reading.signals is not None:
+        told["signals"] = {k: round(float(v), 4) for k, v in asdict(reading.signals).items()}
+        told["losses"] = {depth.value: round(chance, 4) for depth, chance in losses(reading.signals).items()}
     return told
 
 

@@ -84,6 +84,37 @@ def answers(
             print(f"{name:24}{value}")
 
 
+@eval_app.command("router")
+def router(
+    corpus: _File,
+    queries: _File,
+    qrels: _File,
+    answers: _File,
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N judged questions.")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Keep the ingested corpus here and use it again.")
+    ] = None,
+    rows: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Write each question's signals and outcomes to FILE.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Ask every question at every depth of evidence: what the router saves and what it loses."""
+    from generation.measure_router import eval_router
+
+    figures = eval_router(corpus, queries, qrels, answers, limit=limit, keep=keep, rows_to=rows)
+    if json:
+        emit(figures)
+        return
+    for depth, own in figures["depths"].items():
+        print(f"{depth:10}" + "  ".join(f"{name} {value:.3f}" for name, value in own.items()))
+    for point in figures["curve"]:
+        print(
+            f"price {point['price']:>5}  quality {point['quality']:.3f}  saved {point['saved']:.3f} (rerank "
+            f"{point['rerank_saved']:.3f}, prompt {point['tokens_saved']:.3f})  random {point['random_quality']:.3f}"
+        )
+
+
 @eval_app.command("citations")
 def citations(
     file: Annotated[

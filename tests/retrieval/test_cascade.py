@@ -73,7 +73,7 @@ CLEAR = head([0.95] * 6 + [0.5] * 14, [9.0] * 6 + [1.0 - n / 20 for n in range(1
 def test_without_a_plan_to_stop_the_whole_head_is_read() -> None:
     found = read(CLEAR, Plan(60))
     assert [one.passage_id for one in found.scored] == list(range(1, 21))
-    assert (found.depth, found.settled, found.chances) == (Depth.FULL, False, {})
+    assert (found.depth, found.settled, found.signals) == (Depth.FULL, False, None)
 
 
 def test_a_settled_order_ends_the_rerank() -> None:
@@ -139,14 +139,13 @@ def test_a_deeper_answer_loses_no_more() -> None:
 
 
 def test_what_is_unsure_goes_the_whole_way_and_what_is_sure_does_not() -> None:
-    assert decide(losses(UNSURE), price=64) is Depth.FULL
-    assert decide(losses(SURE), price=8) in (Depth.EXTRACT, Depth.ONE)
+    assert decide(UNSURE, price=64) is Depth.FULL
+    assert decide(SURE, price=8) in (Depth.EXTRACT, Depth.ONE)
 
 
 @pytest.mark.parametrize("signals", [UNSURE, SURE])
 def test_a_higher_price_never_makes_the_answer_shallower(signals: Signals) -> None:
-    chances = losses(signals)
-    costs = [COST[decide(chances, price=price)] for price in (0.1, 1, 4, 8, 16, 64, 1000)]
+    costs = [COST[decide(signals, price=price)] for price in (0.1, 1, 4, 8, 16, 64, 1000)]
     assert costs == sorted(costs)
 
 
@@ -156,7 +155,9 @@ def test_the_router_reads_the_probe_alone_where_one_passage_is_enough() -> None:
     found = read(rows, Plan(60, price=2.0), tokens)
     assert found.depth is not Depth.FULL
     assert len(tokens.asked) == len(found.scored) == PROBE
-    assert set(found.chances) == set(Depth)
+    assert found.signals is not None
+    assert found.signals.dense_first
+    assert not found.signals.lexical_first
 
 
 def test_where_nothing_answers_everything_is_read() -> None:
