@@ -207,6 +207,16 @@ class RetrievalSettings(_Section):
     )
     per_document_cap: int = Field(default=4, ge=1, le=100)
     max_evidence: int = Field(default=8, ge=1, le=64)
+    # CLAPNQ ranks the same from .7 to 1 and shows more documents the lower it is (docs/benchmarks.md).
+    mmr_balance: float = Field(
+        default=0.8, ge=0, le=1, description="of relevance against novelty; 1: relevance alone"
+    )
+    neighbours: int = Field(
+        default=0,
+        ge=0,
+        le=4,
+        description="passages before and after each one of the evidence that a prompt with room takes along",
+    )
     default_context_budget: int = Field(
         default=1024, ge=64, description="tokens, until the engine's plan is known"
     )

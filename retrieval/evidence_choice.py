@@ -2,38 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from core.settings import get_settings
 from core.types import CitationMode, Evidence, Passage
 from ingest.encode import TokenVectors
 from retrieval.depth import EVIDENCE, MOST, Depth
+from retrieval.fuse import Fused
+from retrieval.live import StoredPassage
+from retrieval.mmr import mmr_order
+from retrieval.neighbours import Neighbour, that_fit
 from retrieval.pack import Candidate, Dropped, Selection, diversify, fit
 from retrieval.query_outcome import Outcome, Prepared
 from retrieval.recall import Ranked, Ranking, encoded_text
 from retrieval.rerank import Scored
 from retrieval.sentence_scores import score_sentences
 
+FindNeighbours = Callable[[Sequence[Passage]], Sequence[Neighbour]]
 
-def choose_evidence(prepared: Prepared, ranking: Ranking) -> Outcome:
-    """The passages that may be cited, marked in the order in which they are shown, with scored sentences."""
+
+def choose_evidence(
+    prepared: Prepared, ranking: Ranking, find_neighbours: FindNeighbours | None = None
+) -> Outcome:
+    """The passages that may be cited, marked in the order in which they are shown, with scored sentences.
+
+    Args:
+        prepared: the query.
+        ranking: of its passages.
+        find_neighbours: passages beside some; None leaves them out.
+    """
     settings = get_settings().retrieval
     about_others, own = _about_others(ranking)
     relevant, irrelevant = _relevant(prepared, own)
     relevant, irrelevant = _with_each(ranking, own, relevant, irrelevant)
     limit = min(prepared.profile.profile.max_evidence, EVIDENCE.get(ranking.reading.depth, MOST))
+    relevant = _spread(relevant, settings.mmr_balance)
     selection = diversified(relevant, limit=limit, cap=settings.per_document_cap)
     by_id = {r.stored.passage.id: r for r in relevant}
     kept, dropped = selection.kept, (*selection.dropped, *irrelevant, *about_others)
     if _model_reads(prepared, ranking):
         from retrieval.budget import context_budget, token_counter
 
-        fitted, over = fit(
-            [_shown(by_id[key]) for key in kept],
-            budget=context_budget(prepared.plan, settings),
-            count_tokens=token_counter(prepared.plan),
-        )
+        budget, count = context_budget(prepared.plan, settings), token_counter(prepared.plan)
+        fitted, over = fit([_shown(by_id[key]) for key in kept], budget=budget, count_tokens=count)
         kept, dropped = fitted, (*dropped, *over)
+        if find_neighbours is not None and ranking.reading.depth is Depth.FULL:
+            room = budget - sum(count(_shown(by_id[key]).text) for key in kept)
+            beside = that_fit(
+                find_neighbours([by_id[key].stored.passage for key in kept]),
+                room=room,
+                most=limit - len(kept),
+                count=lambda stored: count(_shown(_beside(stored)).text),
+            )
+            kept = _with_neighbours(kept, beside)
+            of_ranking = {r.stored.passage.id: r for r in ranking.ranked}
+            for one in beside:
+                i = one.stored.passage.id
+                by_id[i] = of_ranking.get(i) or _beside(one.stored)
+            dropped = tuple(d for d in dropped if d.key not in by_id or d.why != "irrelevant")
     chosen = [by_id[key] for key in canonical_order(kept)]
     sentences = score_sentences(
         ranking.question,
@@ -129,6 +157,32 @@ def _model_reads(prepared: Prepared, ranking: Ranking) -> bool:
         return False
     languages: Sequence[str] = (prepared.plan or {}).get("languages", ())
     return not languages or ranking.question.lang.value in languages
+
+
+def _beside(stored: StoredPassage) -> Ranked:
+    """A passage that no route brought."""
+    return Ranked(stored, Fused(stored.passage.id, 0.0, ()), 0.0, 0.0, None)
+
+
+def _with_neighbours(kept: Sequence[int], beside: Sequence[Neighbour]) -> tuple[int, ...]:
+    """Each passage followed by its neighbours, in the order of the document."""
+    order: list[int] = []
+    for key in kept:
+        own = sorted((n for n in beside if n.anchor == key), key=lambda n: n.stored.passage.ordinal)
+        order.extend((key, *(n.stored.passage.id for n in own)))
+    return tuple(order)
+
+
+def _spread(ranked: Sequence[Ranked], balance: float) -> Sequence[Ranked]:
+    """The reranked passages by marginal relevance, the others as they were."""
+    read = [r for r in ranked if r.scored is not None and len(r.scored.tokens)]
+    if balance >= 1 or len(read) < 3:
+        return ranked
+    means = np.stack([r.scored.tokens.mean for r in read if r.scored is not None])
+    order = mmr_order([r.score for r in read], means, balance=balance)
+    first = [read[n] for n in order]
+    chosen = {r.stored.passage.id for r in first}
+    return [*first, *(r for r in ranked if r.stored.passage.id not in chosen)]
 
 
 def canonical_order(kept: Sequence[int]) -> Sequence[int]:

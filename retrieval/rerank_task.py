@@ -7,6 +7,7 @@ indexes are opened when the retrieval worker starts, not by its first query.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from core.jobs import JobRun, add_job, run_job
 from core.metrics import ANSWER_DEPTH, RERANK_READ
 from core.redis_client import get_redis
 from core.settings import RetrievalSettings, get_settings
-from core.types import AnswerStatus, JobStatus, Scope
+from core.types import AnswerStatus, JobStatus, Passage, Scope
 from core.worker import Task, get_app, next_stage, worker_name
 from retrieval import query_repository
 from retrieval.cascade import Plan
@@ -28,10 +29,11 @@ from retrieval.cross_encoder import configured_reranker
 from retrieval.depth import AUTO, Depth
 from retrieval.entity_names import named_in
 from retrieval.entity_route import catalogue_of
-from retrieval.evidence_choice import choose_evidence
+from retrieval.evidence_choice import FindNeighbours, choose_evidence
 from retrieval.filters import parse_filters
 from retrieval.followup import Rewritten, rewritten
 from retrieval.index_repository import store_tokens
+from retrieval.neighbours import Neighbour, neighbours_of
 from retrieval.profile import Profile
 from retrieval.profiles import profile_of
 from retrieval.queries import page_of
@@ -92,7 +94,10 @@ def rerank_query(run: JobRun) -> None:
         plan=plan_of(query, profile.profile, get_settings().retrieval),
     )
     _count(ranking, query.task)
-    outcome = (search_page if query.task == "search" else choose_evidence)(prepared, ranking)
+    if query.task == "search":
+        outcome = search_page(prepared, ranking)
+    else:
+        outcome = choose_evidence(prepared, ranking, _neighbours(run.db, prepared))
     _finish(run, prepared, outcome)
     TIER_METRICS.tell(get_reader().snapshot().tiers)
 
@@ -128,6 +133,19 @@ def _asked(db: Database, query: StoredQuery) -> Rewritten:
         return [text[name.start : name.end] for name in found]
 
     return rewritten(query.question, query.history, names)
+
+
+def _neighbours(db: Database, prepared: Prepared) -> FindNeighbours | None:
+    reach = get_settings().retrieval.neighbours
+    if not reach:
+        return None
+
+    def find(anchors: Sequence[Passage]) -> Sequence[Neighbour]:
+        with db.read() as session:
+            filters = parse_filters(prepared.query.filters)
+            return neighbours_of(session, prepared.scope, anchors, filters, reach=reach)
+
+    return find
 
 
 def _count(ranking: Ranking, task: str) -> None:

@@ -109,10 +109,11 @@ def router(
     for depth, own in figures["depths"].items():
         print(f"{depth:10}" + "  ".join(f"{name} {value:.3f}" for name, value in own.items()))
     for point in figures["curve"]:
-        print(
-            f"price {point['price']:>5}  quality {point['quality']:.3f}  saved {point['saved']:.3f} (rerank "
-            f"{point['rerank_saved']:.3f}, prompt {point['tokens_saved']:.3f})  random {point['random_quality']:.3f}"
+        saved = (
+            f"{point['saved']:.3f} (rerank {point['rerank_saved']:.3f}, prompt {point['tokens_saved']:.3f})"
         )
+        by_chance = f"random {point['random_quality']:.3f}"
+        print(f"price {point['price']:>5}  quality {point['quality']:.3f}  saved {saved}  {by_chance}")
 
 
 @eval_app.command("citations")
