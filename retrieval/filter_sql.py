@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, false, func, literal, not_, or_, select, true
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.orm import aliased
 
 from core.models import DocumentRow, MentionRow, PassageRow
 from retrieval.filters import Field, Filters, Range, Scalar
@@ -65,11 +66,12 @@ def _within(column: Any, bounds: Range | None) -> list[Condition]:
 
 
 def _mentions(entities: tuple[str, ...], tenant_id: str) -> Condition:
+    mention = aliased(MentionRow)  # the entity route looks at mentions in the statement around this
     return exists(
-        select(MentionRow.id).where(
-            MentionRow.passage_id == PassageRow.id,
-            MentionRow.tenant_id == tenant_id,
-            MentionRow.entity_id.in_(entities),
+        select(mention.id).where(
+            mention.passage_id == PassageRow.id,
+            mention.tenant_id == tenant_id,
+            mention.entity_id.in_(entities),
         )
     )
 

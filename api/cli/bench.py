@@ -102,12 +102,17 @@ def query(
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 5,
     questions: Annotated[int, typer.Option(min=10, max=10_000, help="Questions per round.")] = 100,
+    keep: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Keep what was prepared here and use it again.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Ask by words and vector at once: ours against txtai and Haystack, on the same passages and vectors."""
     from retrieval.measure_query import bench_query
 
-    figures = bench_query(sizes=sizes or [10_000, 100_000], rounds=rounds, questions=questions, note=note)
+    figures = bench_query(
+        sizes=sizes or [10_000, 100_000], rounds=rounds, questions=questions, keep=keep, note=note
+    )
     if json:
         emit(figures)
         return

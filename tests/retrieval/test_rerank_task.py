@@ -345,7 +345,7 @@ def test_a_dead_route_stands_in_the_trace_and_the_others_answer(
     def dead(*_: Any, **__: Any) -> list[Hit]:
         raise TransientError("The hot tier is refused until it is rebuilt.")
 
-    monkeypatch.setattr("retrieval.tier_snapshot.SegmentedSnapshot.search", dead)
+    monkeypatch.setattr("retrieval.tier_snapshot.SegmentedSnapshot.candidates", dead)
     query_id = ask(stack, "Where do visitors register?")
     row = query_row(stack.db, query_id)
     assert row.status == "running"
@@ -360,7 +360,10 @@ def test_all_routes_dead_is_retried_and_is_not_an_answer(
     def dead(*_: Any, **__: Any) -> list[Hit]:
         raise TransientError("out of order")
 
-    for place in ("retrieval.tier_snapshot.SegmentedSnapshot.search", "retrieval.tiers.LexicalRoute.search"):
+    for place in (
+        "retrieval.tier_snapshot.SegmentedSnapshot.candidates",
+        "retrieval.tiers.LexicalRoute.search",
+    ):
         monkeypatch.setattr(place, dead)
     monkeypatch.setattr(searches, "look_up", dead)
     with stack.db.write() as session:
