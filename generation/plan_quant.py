@@ -110,10 +110,6 @@ def _compressed_tensors(raw: Mapping[str, Any]) -> Quantization:
 
 def least_capability(quantization: Quantization) -> tuple[int, int]:
     """Compute capability from which vLLM 0.32 has kernels for it (its `get_min_capability`)."""
-    if quantization.method == "compressed-tensors":
-        if quantization.floating and quantization.activation_bits == 8:
-            return (7, 5)  # below 8.9 the weights stay fp8 and the activations become 16 bits
-        return (7, 5)
     return {
         "awq": (7, 5),
         "gptq": (6, 0),
@@ -123,6 +119,7 @@ def least_capability(quantization: Quantization) -> tuple[int, int]:
         "mxfp4": (8, 0),
         "modelopt": (8, 0),
         "modelopt_fp4": (7, 5),
+        "compressed-tensors": (7, 5),  # fp8 weights with 8-bit activations below 8.9 become 8-bit with 16
     }[quantization.method]
 
 
