@@ -262,6 +262,10 @@ class PlacementSettings(_Section):
     )
     hot_vectors: int | None = Field(default=None, ge=0, description="budget of the hot tier; unset: none")
     warm_vectors: int | None = Field(default=None, ge=0, description="budget of the warm tier; unset: none")
+    hot_bytes: int | None = Field(
+        default=None, ge=0, description="the same in memory; the smaller of both counts; unset: none"
+    )
+    warm_bytes: int | None = Field(default=None, ge=0, description="the same in memory; unset: none")
     keep_moves_days: int = Field(default=90, ge=1, le=3650, description="move events are kept so long")
 
 
@@ -277,6 +281,9 @@ class RecallSettings(_Section):
     min_samples: int = Field(default=20, ge=1, le=10_000, description="fewer change nothing")
     max_effort: float = Field(
         default=8.0, ge=1, le=64, description="times the built search effort; beyond it the tier is rebuilt"
+    )
+    min_effort: float = Field(
+        default=0.25, ge=0.1, le=1, description="a tier far above the floor is searched with no less"
     )
     keep_days: int = Field(default=30, ge=1, le=3650, description="samples are kept so long")
 

@@ -14,9 +14,9 @@ below the floor; what real questions need beyond that, or less, is the recall mo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ class Calibration:
     Attributes:
         by_share: `(share of the rows that is selected, lists to probe or nodes to keep)`, falling.
         by_cutoff: `(k, candidates to rescore)`, rising.
+        by_depth: `(k, lists or nodes)` without a filter, rising; more hits lie in more lists.
         scanned_rows: selections of so few rows are scanned in the originals.
         recall: recall@10 that was measured without a filter.
     """
@@ -55,10 +56,14 @@ class Calibration:
     by_cutoff: tuple[tuple[float, float], ...] = ()
     scanned_rows: int = SCANNED_ROWS
     recall: float = 1.0
+    by_depth: tuple[tuple[float, float], ...] = ()
 
-    def probes(self, share: float) -> float:
-        """For a selection of this share."""
-        return _power_law(self.by_share, share) if self.by_share else 1.0
+    def probes(self, share: float, k: int) -> float:
+        """For k hits of a selection of this share."""
+        probes = _power_law(self.by_share, share) if self.by_share else 1.0
+        if k <= _CUTOFFS[0] or not self.by_depth:
+            return probes
+        return probes * _power_law(self.by_depth, k) / self.by_depth[0][1]
 
     def candidates(self, k: int) -> float:
         """To rescore for k hits."""
@@ -71,6 +76,7 @@ class Calibration:
             "by_cutoff": self.by_cutoff,
             "scanned_rows": self.scanned_rows,
             "recall": self.recall,
+            "by_depth": self.by_depth,
         }
 
     @classmethod
@@ -81,6 +87,7 @@ class Calibration:
             tuple((float(a), float(b)) for a, b in fields.get("by_cutoff", ())),
             int(fields.get("scanned_rows", SCANNED_ROWS)),
             float(fields.get("recall", 1.0)),
+            tuple((float(a), float(b)) for a, b in fields.get("by_depth", ())),
         )
 
 
@@ -147,46 +154,54 @@ def calibrate(
         probe_cost: what one more probe costs, in candidates rescored; None when nothing is rescored.
         scanned_rows: stored with what was found.
     """
-    k = _CUTOFFS[0]
-    most = k if probe_cost is None else _MOST_CANDIDATES * k
 
-    def places(share: float, probes: int, k: int = k, most: int = most) -> Ids:
+    def places(share: float, probes: int, k: int) -> Ids:
+        most = k if probe_cost is None else _MOST_CANDIDATES * k
         found = search(asked.vectors, most + 1, asked.selections[share], probes)
         return _places(_without(found, asked.sources), asked.wanted[share][:, :k])
 
-    def needed(at: Ids, k: int, most: int) -> int | None:
-        return next((number for number in _steps(k, most) if _surely(_shares(at, number), floor)), None)
+    def needed(at: Ids, k: int) -> int | None:
+        tried = _steps(k, _MOST_CANDIDATES * k)
+        return next((number for number in tried if _surely(_shares(at, number), floor)), None)
 
-    if probe_cost is None:
-        candidates = k
-        probes = _least(lambda n: _surely(_shares(places(1.0, n), k), floor), most_probes, first=k)
-    else:
-        probes, candidates, cheapest = most_probes, most, math.inf
-        for tried in _steps(1, most_probes):
-            if tried * probe_cost + k >= cheapest:
+    def cheapest(k: int, first: int) -> tuple[int, int]:
+        """Probes and candidates."""
+        if probe_cost is None:
+            return _least(partial(_reaches, places, 1.0, k, k, floor), most_probes, first=first), k
+        best, cost = (most_probes, _MOST_CANDIDATES * k), math.inf
+        for probes in _steps(first, most_probes):
+            if probes * probe_cost + k >= cost:
                 break
-            own = needed(places(1.0, tried), k, most)
-            if own is not None and tried * probe_cost + own < cheapest:
-                probes, candidates, cheapest = tried, own, tried * probe_cost + own
-    by_share = [(1.0, probes)]
+            own = needed(places(1.0, probes, k), k)
+            if own is not None and probes * probe_cost + own < cost:
+                best, cost = (probes, own), probes * probe_cost + own
+        return best
+
+    k = _CUTOFFS[0]
+    probes, candidates = cheapest(k, k if probe_cost is None else 1)
+    by_share, by_depth, by_cutoff = [(1.0, probes)], [(k, probes)], [(k, candidates)]
     for share in asked.selections:
         if share < 1.0:
-            enough = partial(_reaches, places, share, candidates, floor)
+            enough = partial(_reaches, places, share, k, candidates, floor)
             by_share.append((share, _least(enough, most_probes, first=probes)))
-    by_cutoff = [(k, candidates)]
     for cutoff in _CUTOFFS[1:]:
-        more = _MOST_CANDIDATES * cutoff
-        by_cutoff.append((cutoff, needed(places(1.0, probes, cutoff, more), cutoff, more) or more))
-    reached = float(_shares(places(1.0, probes), candidates).mean())
+        lists, own = cheapest(cutoff, probes)
+        by_depth.append((cutoff, max(lists, probes)))
+        by_cutoff.append((cutoff, own))
+    reached = float(_shares(places(1.0, probes, k), candidates).mean())
     return Calibration(
-        tuple(by_share), tuple(by_cutoff) if probe_cost is not None else (), scanned_rows, round(reached, 4)
+        tuple(by_share),
+        tuple(by_cutoff) if probe_cost is not None else (),
+        scanned_rows,
+        round(reached, 4),
+        tuple(by_depth),
     )
 
 
 def _reaches(
-    places: Callable[[float, int], Ids], share: float, candidates: int, floor: float, probes: int
+    places: Callable[[float, int, int], Ids], share: float, k: int, candidates: int, floor: float, probes: int
 ) -> bool:
-    return _surely(_shares(places(share, probes), candidates), floor)
+    return _surely(_shares(places(share, probes, k), candidates), floor)
 
 
 def _places(found: Ids, wanted: Ids) -> Ids:
@@ -258,7 +273,8 @@ def _distance_of_tenth(pages: PageFile, sample: Vector) -> float:
     return float(np.clip(np.median(top.result()[0][:, -1]), 0.0, 1.0))
 
 
-def _power_law(points: Sequence[tuple[float, float]], at: float) -> float:
+@lru_cache(4096)  # a few numbers are asked for again and again
+def _power_law(points: tuple[tuple[float, float], ...], at: float) -> float:
     """Straight lines between points in log-log; the outer ones go on."""
     if len(points) == 1:
         return points[0][1]

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from core.types import Scope, Tier
+from retrieval.exact import check_vectors
 from retrieval.files import DamagedIndex
+from retrieval.gathered import Gathered
 from retrieval.merge import pairs, settled
 from retrieval.vector_tier import Batch, Candidates, Found, Ids, TierSnapshot, Vector
 
@@ -29,6 +31,7 @@ class DenseRoute:
     tiers: Mapping[Tier, TierSnapshot]
     on_damage: OnDamage | None = None
     _met: dict[str, str] = field(default_factory=dict[str, str])
+    _gathered: Gathered = field(default_factory=Gathered)
 
     @property
     def live_count(self) -> int:
@@ -46,6 +49,8 @@ class DenseRoute:
     ) -> Found:
         """The k nearest passages of the scope over all tiers that serve.
 
+        Threads that ask at once without `passage_ids` are answered together; see `retrieval/gathered.py`.
+
         Returns:
             `(passage id, cosine)`, best first, ties by id; a passage once.
 
@@ -53,7 +58,11 @@ class DenseRoute:
             DamagedIndex: every tier is refused, or all that hold anything.
             TransientError, ConfigError: the vector cannot be compared; see `TierSnapshot.search`.
         """
-        return pairs(self.search_many(vector[None], k, scope, passage_ids=passage_ids))[0]
+        if passage_ids is not None:
+            return pairs(self.search_many(vector[None], k, scope, passage_ids=passage_ids))[0]
+        check_vectors(vector[None])  # one without a direction is not to be an outage of others
+        key = (k, scope.tenant_id, scope.collection_ids, vector.shape)
+        return pairs(self._gathered.search(key, vector, lambda many: self.search_many(many, k, scope)))[0]
 
     def search_many(
         self, vectors: Vector, k: int, scope: Scope, *, passage_ids: Sequence[int] | Ids | None = None

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from core.errors import TransientError
 from retrieval.vector_tier import Ids, Vector
 
 Mask = npt.NDArray[np.bool_]
@@ -71,6 +72,16 @@ class TopK:
             numbers = np.concatenate((kept_rows[one], mine + first))
             best = np.argpartition(together, len(together) - self._k)[-self._k :]
             kept_scores[one], kept_rows[one] = together[best], numbers[best]
+
+
+def check_vectors(vectors: Vector) -> None:
+    """Refuse questions without a direction, [n, d].
+
+    Raises:
+        TransientError: one of them is not finite, or all zero.
+    """
+    if not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
+        raise TransientError("The question's vector is not finite or has no length; try again.")
 
 
 def search(queries: Vector, rows: Vector, k: int) -> Best:

@@ -41,7 +41,7 @@ LIMIT: dict[str, Any] = {
 }
 SEED = 20261201
 # Page cache of ours, as a memory plan would grant it; with the structures below 0.3 of what HNSW takes.
-CACHE_PER_VECTOR = 160
+CACHE_PER_VECTOR = 96
 _QUERIES = 400
 _K = 10
 Note = Callable[[str], None]
@@ -216,7 +216,13 @@ def _spread(values: Sequence[float]) -> Figures:
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "OPENBLAS_NUM_THREADS": "1"}
+    return {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MALLOC_ARENA_MAX": "1",
+    }
 
 
 def _once(command: Sequence[str]) -> Figures:

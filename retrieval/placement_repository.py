@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,6 +30,7 @@ from retrieval.placement import (
     decayed,
     parse_placement_policy,
 )
+from retrieval.tier_repository import bytes_per_vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +98,29 @@ def placements(session: Session, now: datetime) -> list[DocumentPlacement]:
     ]  # fmt: skip
 
 
-def budgets() -> Budgets:
-    """The engine's budgets, as the settings say."""
+def budgets(session: Session, documents: Iterable[DocumentPlacement]) -> Budgets:
+    """The engine's budgets, as the settings say; those in bytes by what a vector of the tier takes.
+
+    Args:
+        session: to read.
+        documents: all of them, where they are now.
+    """
     s = get_settings().placement
-    return Budgets(s.hot_vectors, s.warm_vectors, s.roomy_vectors, timedelta(hours=s.min_stay_hours))
+    held: Counter[Tier] = Counter()
+    for one in documents:
+        held[one.tier] += one.vectors
+
+    def limit(tier: Tier, vectors: int | None, size: int | None) -> int | None:
+        each = None if size is None else bytes_per_vector(session, tier, held[tier])
+        by_size = None if size is None or each is None else int(size / each)
+        return min((n for n in (vectors, by_size) if n is not None), default=None)
+
+    return Budgets(
+        limit(Tier.HOT, s.hot_vectors, s.hot_bytes),
+        limit(Tier.WARM, s.warm_vectors, s.warm_bytes),
+        s.roomy_vectors,
+        timedelta(hours=s.min_stay_hours),
+    )
 
 
 # -- policies ----------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ def _plan(session: Session, target: Target | None, pin: Tier | None, now: dateti
         documents = [
             replace(d, moved_at=None) if d.collection_id == target.collection_id else d for d in documents
         ]
-    return plan_moves(documents, policies, repository.budgets(), now)
+    return plan_moves(documents, policies, repository.budgets(session, documents), now)
 
 
 def _pin(session: Session, target: Target, pin: Tier | None, by: str) -> None:

@@ -13,7 +13,7 @@ from retrieval import recall_monitor as monitor
 from retrieval.manifest import IndexFolder, Manifest
 from retrieval.recall_monitor import Action, ServedTier
 from retrieval.recall_store import Window, waiting_since
-from retrieval.tier_repository import set_ram_bytes
+from retrieval.tier_repository import ram_untold, set_ram_bytes
 from retrieval.tiers import IndexReader, IndexSnapshot
 
 log = logging.getLogger(__name__)
@@ -26,14 +26,17 @@ def recall_round(db: Database) -> int:
     """Measure the questions that wait, and act on tiers that fell below the floor.
 
     The index is opened for the round and let go after it, so that the worker holds none of it in between;
-    few questions wait for more of them, because opening costs the same for one as for many.
+    few questions wait for more of them, because opening costs the same for one as for many. A first round
+    without questions notes what the tiers take in memory, which placement and operators want to know.
 
     Returns:
         How many questions were run again.
     """
     with db.read() as session:
         count, since = waiting_since(session)
-    if since is None or (count < _ENOUGH and utcnow() - since < _PATIENCE):
+        untold = ram_untold(session)
+    asked = since is not None and (count >= _ENOUGH or utcnow() - since >= _PATIENCE)
+    if not asked and not untold:
         return 0
     folder = IndexFolder(get_settings().index_dir)
     snapshot = IndexReader(folder).snapshot()
@@ -41,14 +44,14 @@ def recall_round(db: Database) -> int:
         return 0
     manifest = folder.read_manifest(snapshot.generation)
     tiers = served_tiers(snapshot, manifest)
-    measured = monitor.measure(db, tiers, snapshot.generation, manifest.model)
+    measured = monitor.measure(db, tiers, snapshot.generation, manifest.model) if asked else 0
     with db.write() as session:
         found = monitor.verdicts(session, tiers)
-        for tier in tiers:
-            set_ram_bytes(session, tier.name, tier.snapshot.stats().ram_bytes)
+        for tier, one in snapshot.tiers.items():
+            set_ram_bytes(session, tier.value, one.stats().ram_bytes)
     for tier, (seen, judgement) in found.items():
-        if judgement.action is Action.RAISE:
-            raise_effort(db, manifest, tier, judgement.effort, seen)
+        if judgement.action in (Action.RAISE, Action.LOWER):
+            set_effort(db, manifest, tier, judgement.effort, seen)
         elif judgement.action is Action.REBUILD:
             monitor.ask_for_rebuild(db, tier, seen)
     return measured
@@ -63,7 +66,7 @@ def served_tiers(snapshot: IndexSnapshot, manifest: Manifest) -> list[ServedTier
     ]
 
 
-def raise_effort(db: Database, manifest: Manifest, tier: str, effort: float, seen: Window) -> bool:
+def set_effort(db: Database, manifest: Manifest, tier: str, effort: float, seen: Window) -> bool:
     """Publish a generation that differs in a tier's search effort alone; readers follow within a second."""
     from retrieval.writer import VectorSpace, index_writer
 
@@ -71,14 +74,14 @@ def raise_effort(db: Database, manifest: Manifest, tier: str, effort: float, see
         with index_writer(db, VectorSpace(manifest.model, manifest.dimension)) as writer:
             current = writer.catch_up()
             ref = current.tier(tier)
-            if ref.effort >= effort:
-                return False
+            if ref.effort != manifest.tier(tier).effort:
+                return False  # somebody else changed it meanwhile
             served = writer.publish(current.with_tier(tier, replace(ref, effort=effort)))
     except GeoError as error:  # damaged files or a busy writer: the next round tries again
-        log.warning("effort_not_raised", extra={"tier": tier, "detail": error.detail})
+        log.warning("effort_not_set", extra={"tier": tier, "detail": error.detail})
         return False
     with db.write() as session:
         details = {"from": ref.effort, "to": effort, "generation": served.generation, **monitor.told(seen)}
         monitor.note(session, "tier.effort", tier, details)
-    log.info("effort_raised", extra={"tier": tier, "effort": effort, "generation": served.generation})
+    log.info("effort_set", extra={"tier": tier, "effort": effort, "generation": served.generation})
     return True

@@ -193,11 +193,11 @@ class Structure:
         if isinstance(self.index, Graph):
             if selection.count < _GRAPH_SHARE * selection.total:
                 return self.index.search_exact(queries, k, selection), True
-            wanted = round(effort * self.calibration.probes(selection.count / selection.total))
+            wanted = round(effort * self.calibration.probes(selection.count / selection.total, k))
             return self.index.search(queries, k, selection, wanted), True
         if self.index is None or selection.count <= self.calibration.scanned_rows:
             return None, True
-        probes = max(1, round(effort * self.calibration.probes(selection.count / selection.total)))
+        probes = max(1, round(effort * self.calibration.probes(selection.count / selection.total, k)))
         wanted = max(k, round(effort * self.calibration.candidates(k)))
         return self.index.search(queries, wanted, selection, probes, k), False
 

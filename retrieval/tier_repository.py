@@ -12,6 +12,8 @@ from core.db import utcnow
 from core.models import TierRow
 from core.types import Tier
 
+_ENOUGH_TO_TELL = 10_000  # vectors; fewer are kept in another form than many
+
 
 @dataclass(frozen=True, slots=True)
 class TierState:
@@ -90,3 +92,30 @@ def set_ram_bytes(session: Session, tier: str, size: int) -> None:
         row = TierRow(tier=tier)
         session.add(row)
     row.ram_bytes = size
+
+
+def ram_untold(session: Session) -> bool:
+    """Whether something is published and nobody has noted yet what it takes in memory."""
+    row = session.get(TierRow, Tier.HOT.value)
+    return row is not None and row.generation > 0 and row.ram_bytes is None
+
+
+def bytes_per_vector(session: Session, tier: Tier, vectors: int) -> float | None:
+    """What a vector of the tier takes in memory.
+
+    As last noted where the tier holds enough to tell, else by its width: fp16 and links in the hot tier,
+    eight bits a number in the warm one, one bit in the cold one. None while nothing was indexed.
+
+    Args:
+        session: to read.
+        tier: which one.
+        vectors: how many it holds now.
+    """
+    row = session.get(TierRow, tier.value)
+    if row is not None and row.ram_bytes and vectors >= _ENOUGH_TO_TELL:
+        return row.ram_bytes / vectors
+    hot = session.get(TierRow, Tier.HOT.value)  # its row speaks for the whole index
+    if hot is None or not hot.dimension:
+        return None
+    per_number, beside = {Tier.HOT: (2.0, 146), Tier.WARM: (1.0, 20), Tier.COLD: (0.125, 24)}[tier]
+    return per_number * hot.dimension + beside

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from core.errors import ConfigError, TransientError
+from core.errors import ConfigError
 from core.types import Scope, Tier
-from retrieval.exact import TopK
-from retrieval.faiss_index import ExactRows, Graph, Hits, scan, widened
+from retrieval.exact import TopK, check_vectors
+from retrieval.faiss_index import WIDENED_ROWS, ExactRows, Graph, Hits, scan, widened
 from retrieval.files import DamagedIndex
 from retrieval.manifest import TierFolder
 from retrieval.merge import merged, pairs, settled
@@ -190,8 +190,11 @@ class SegmentedSnapshot:
             start, stop = selection.bounds()
             mask = None if selection.rows is not None else selection.as_mask()
             for first, rows in loaded.blocks(start, stop):
-                allowed = None if mask is None else mask[first : first + len(rows)]
-                top.offer(first, widened(np.ascontiguousarray(rows)), allowed)
+                for at in range(0, len(rows), WIDENED_ROWS):
+                    some = np.ascontiguousarray(rows[at : at + WIDENED_ROWS])
+                    start = first + at
+                    allowed = None if mask is None else mask[start : start + len(some)]
+                    top.offer(start, widened(some), allowed)
             parts.append(_candidates(loaded.segment, queries, top.result(), exact=True))
         return pairs(settled(parts, len(queries), k))
 
@@ -287,16 +290,6 @@ class SegmentedSnapshot:
             )
         queries = np.ascontiguousarray(vectors, np.float32)
         return queries / np.linalg.norm(queries, axis=1, keepdims=True)
-
-
-def check_vectors(vectors: Vector) -> None:
-    """Refuse questions without a direction, [n, d].
-
-    Raises:
-        TransientError: one of them is not finite, or all zero.
-    """
-    if not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
-        raise TransientError("The question's vector is not finite or has no length; try again.")
 
 
 def scan_originals(segment: Segment, queries: Vector, k: int, selection: Selection) -> Hits:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from core.db import Database, utcnow
 from core.errors import InvalidInput, NotFound
-from core.models import DocumentPlacementRow, DocumentRow, DocumentVersionRow, MoveRow
+from core.models import DocumentPlacementRow, DocumentRow, DocumentVersionRow, MoveRow, TierRow
 from core.settings import get_settings
-from core.types import Role, Scope
+from core.types import Role, Scope, Tier
 from retrieval import moves as move_rows
 from retrieval import placement_service as placing
 from retrieval.moves import MoveEvent, list_moves
+from retrieval.placement import DocumentPlacement
+from retrieval.placement_repository import budgets
 from tests.retrieval.rows import add_collection, add_document, add_tenant
 
 NOW = utcnow()
@@ -237,3 +239,25 @@ def test_one_move_of_a_document_is_open_at_a_time(shelf: Shelf) -> None:
         rows = session.scalars(select(MoveRow).where(MoveRow.open_key.is_not(None))).all()
     assert [r.to_tier for r in rows] == ["cold"]
     assert utcnow().tzinfo is UTC
+
+
+def test_a_budget_in_bytes_is_one_in_vectors_of_what_they_take(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEO_PLACEMENT__HOT_BYTES", str(100 * (2 * 384 + 146)))
+    monkeypatch.setenv("GEO_PLACEMENT__WARM_BYTES", "1000000")
+    monkeypatch.setenv("GEO_PLACEMENT__WARM_VECTORS", "5")
+    get_settings.cache_clear()
+
+    def document(vectors: int) -> DocumentPlacement:
+        return DocumentPlacement("d", "c", "t", Tier.HOT, vectors, 0.0, utcnow())
+
+    with shelf.db.write() as session:
+        session.execute(delete(TierRow))
+        assert budgets(session, []).hot is None, "nothing was indexed: there is no width yet"
+        session.add(TierRow(tier="hot", dimension=384, ram_bytes=20_000 * 1000))
+        session.flush()
+        assert budgets(session, [document(10)]).hot == 100, "by the width while there are few"
+        assert budgets(session, [document(20_000)]).hot == 100 * (2 * 384 + 146) // 1000, "as measured"
+        assert budgets(session, []).warm == 5, "the smaller of both"
+        session.rollback()

@@ -21,6 +21,7 @@ from retrieval.manifest import IndexFolder
 from retrieval.recall_monitor import Action, Judgement, ServedTier, judge, recall_at
 from retrieval.recall_round import recall_round as run_round
 from retrieval.recall_store import Window, is_sampled, recall_report
+from retrieval.tier_repository import ram_untold
 from retrieval.tiers import IndexReader
 from tests.retrieval.indexing import SPACE, Corpus
 
@@ -263,10 +264,48 @@ def test_recall_counts_what_was_found_and_what_is_as_good(found, exact, expected
         (0.949, 20, 1.0, Judgement(Action.RAISE, 1.5)),
         (0.9, 100, 6.0, Judgement(Action.RAISE, 8.0)),
         (0.9, 100, 8.0, Judgement(Action.REBUILD, 8.0)),
+        (0.99, 100, 1.0, Judgement(Action.LOWER, 0.6667)),
+        (0.99, 99, 1.0, Judgement(Action.NONE, 1.0)),
+        (0.97, 100, 1.0, Judgement(Action.NONE, 1.0)),
+        (1.0, 100, 0.3, Judgement(Action.NONE, 0.3)),
     ],
 )
 def test_what_a_mean_calls_for(mean, count, effort, expected) -> None:
     assert judge(Window(mean, count), effort, 0.95, RecallSettings()) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "action"), [(None, Action.LOWER), (0.96, Action.LOWER), (0.94, Action.NONE)]
+)
+def test_an_effort_that_was_too_little_is_not_tried_again(before: float | None, action: Action) -> None:
+    less = Window(before, 20 if before else 0)
+    assert judge(Window(0.99, 100), 1.5, 0.95, RecallSettings(), less).action is action
+
+
+def test_lowering_and_raising_meet_the_same_efforts() -> None:
+    settings = RecallSettings()
+    lower = judge(Window(1.0, 100), 1.0, 0.95, settings).effort
+    raised = judge(Window(0.5, 100), lower, 0.95, settings).effort
+    assert (lower, raised) == (0.6667, pytest.approx(1.0, abs=1e-3))
+
+
+def test_a_first_round_tells_what_tiers_take_although_nobody_asked(corpus: Corpus) -> None:
+    assert run_round(corpus.db) == 0
+    with corpus.db.read() as session:
+        assert (session.get_one(TierRow, "hot").ram_bytes or 0) > 80 * 2 * 16
+        assert not ram_untold(session)
+
+
+def test_a_tier_that_finds_more_than_it_has_to_is_searched_less(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEO_RECALL__WINDOW", "6")
+    get_settings.cache_clear()
+    ask(corpus, 6)
+    run_round(corpus.db)
+    assert IndexReader(corpus.folder).snapshot().hot.ref.effort == 0.6667
+    ((action, tier, details),) = events(corpus)
+    assert (action, tier, details["from"], details["to"]) == ("tier.effort", "hot", 1.0, 0.6667)
 
 
 def test_the_sample_has_its_share_and_is_decided_by_the_id() -> None:
