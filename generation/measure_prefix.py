@@ -21,7 +21,7 @@ from generation.requests import Engine, GenerationRequest
 
 SEED = 7
 Note = Callable[[str], None]
-_WARM = 50  # prompts of each run that fill the cache and are not counted
+_WARM = 60  # prompts of each run that fill the cache and are not counted
 _UNCACHED = 30  # prompts whose beginning nobody has asked for
 _FORM = Form(Lang.EN, CitationMode.FREE, "neutral")
 _BIG = 100_000  # tokens: nothing is left out of a prompt here
@@ -41,7 +41,7 @@ class PrefixSizes:
     passages: int = 4
     passage_tokens: int = 128
     block: int = 32
-    prompts: int = 130
+    prompts: int = 160
     rounds: int = 2
 
 

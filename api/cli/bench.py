@@ -220,7 +220,7 @@ def prefix(
     zipf: Annotated[float, typer.Option(min=0, max=3, help="How unevenly documents are asked for.")] = 1.0,
     passages: Annotated[int, typer.Option(min=1, max=12, help="Passages of one prompt.")] = 4,
     block: Annotated[int, typer.Option(min=16, max=256, help="Tokens of a KV block.")] = 32,
-    prompts: Annotated[int, typer.Option(min=60, max=10_000, help="Prompts of one run.")] = 130,
+    prompts: Annotated[int, typer.Option(min=80, max=10_000, help="Prompts of one run.")] = 160,
     rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 2,
     judged: Annotated[
         tuple[Path, Path, Path, Path] | None,
