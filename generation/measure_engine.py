@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.errors import GeoError
 from core.packs import pack_path
 from core.settings import GenerationSettings, get_settings
 from generation.engine import LocalEngine
@@ -54,10 +55,11 @@ def bench_engine(*, note: Note) -> dict[str, Any]:
             for arm in ("grammar", "plain") if round_ % 2 else ("plain", "grammar"):
                 text = grammar if arm == "grammar" else None
                 rates[arm].append(_batch(engine, f"{arm} {round_}", tokens=_TOKENS, grammar=text))
+                note(f"  {arm}: {rates[arm][-1]:.1f} tokens/s")
         note("memory that no token uses")
         waste = _waste(engine)
         note("short answers among long ones")
-        among = {kind: _short_seconds(engine, kind) for kind in ("long", "short")}
+        among = {kind: _short_seconds(engine, kind, note) for kind in ("long", "short")}
     costs = [1 - a / b for a, b in zip(rates["grammar"], rates["plain"], strict=True)]
     return {
         "grammar_cost": round(1 - statistics.median(rates["grammar"]) / statistics.median(rates["plain"]), 4),
@@ -145,7 +147,7 @@ def _waste(engine: LocalEngine) -> dict[str, Any]:
     requests = [_request("waste", n, 96, words=300 + 13 * n) for n in range(_AT_ONCE)]
     samples: list[tuple[float, float, float]] = []
     with _running(engine, requests) as company:
-        while len(company.lengths) < _AT_ONCE:
+        while len(company.lengths) < _AT_ONCE and all(t.is_alive() for t in company.threads):
             time.sleep(0.05)
         while len(company.lengths) == _AT_ONCE:
             held = engine.load().kv_used_share * (plan.kv_blocks - 1) * plan.block_size
@@ -155,6 +157,8 @@ def _waste(engine: LocalEngine) -> dict[str, Any]:
                 half = plan.block_size / 2
                 samples.append((1 - sum(lengths) / held, half / (mean + half), mean))
             time.sleep(0.05)
+    if not samples:
+        raise GeoError("the sequences never ran all at once; ask on a machine with nothing else to do")
     waste, expected, mean = (statistics.fmean(column) for column in zip(*samples, strict=True))
     return {
         "kv_waste": round(waste, 4),
@@ -165,7 +169,7 @@ def _waste(engine: LocalEngine) -> dict[str, Any]:
     }
 
 
-def _short_seconds(engine: LocalEngine, kind: str) -> list[float]:
+def _short_seconds(engine: LocalEngine, kind: str, note: Note) -> list[float]:
     """Seconds of short answers, one after the other, beside 15 others that are always running."""
     seconds: list[float] = []
     stop = threading.Event()
@@ -192,6 +196,7 @@ def _short_seconds(engine: LocalEngine, kind: str) -> list[float]:
     stop.set()
     for thread in threads:
         thread.join()
+    note(f"  among {kind} ones: p95 {_p95(seconds):.2f} s")
     return seconds
 
 
