@@ -21,13 +21,61 @@ from generation.relations import content_overlap
 from generation.untrusted import instructs
 from generation.values import Notice
 from generation.verify import about
-from generation.wording import content_terms, direction_of, names_of, negated, opposed
+from generation.wording import HAN_CHAR, content_terms, direction_of, names_of, negated, opposed
 from ingest.sentences import sentences
+from retrieval.dedupe import common_start, name_between
 
 _SAME_THING = 0.5  # share of the shorter sentence's words that the other has too
 _LEAST_SHARED = 3
 _NEARLY_THE_SAME = 0.6  # overlap of sentences that differ in a name
 _SHARED_NAMES = 2
+_HAN_SUBJECT = 6  # characters of Chinese that name a subject, when two sentences begin with them alike
+# Words of titles that say what a document is, not whom it is about.
+_KINDS = frozenset(
+    [
+        "letter",
+        "email",
+        "mail",
+        "memo",
+        "minutes",
+        "note",
+        "notes",
+        "notice",
+        "report",
+        "review",
+        "postmortem",
+        "retrospective",
+        "summary",
+        "draft",
+        "version",
+        "update",
+        "news",
+        "announcement",
+        "release",
+        "manual",
+        "guide",
+        "handbook",
+        "policy",
+        "faq",
+        "overview",
+        "introduction",
+        "history",
+        "appendix",
+        "article",
+        "page",
+        "document",
+        "record",
+        "log",
+        "meeting",
+        "message",
+        "reply",
+        "plan",
+        "annual",
+        "monthly",
+        "weekly",
+    ]
+)
+_HAN = re.compile(f"[{HAN_CHAR}]")
 _CODE = re.compile(r"(?<![\w.])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9][\w-]+")
 
 
@@ -92,13 +140,21 @@ def _name_exchanged(one: str, other: str) -> bool:
     if set(_CODE.findall(one)) != set(_CODE.findall(other)) or content_overlap(one, other) < _NEARLY_THE_SAME:
         return False
     a, b = set(names_of(one)), set(names_of(other))
-    return len(a & b) >= _SHARED_NAMES and bool(a - b) and bool(b - a)
+    if len(a & b) >= _SHARED_NAMES and a - b and b - a:
+        return True
+    return name_between(one, other) and _same_opening(one, other)
+
+
+def _same_opening(one: str, other: str) -> bool:
+    """Whether two sentences say of one subject what they say before they differ: a name, or some Chinese."""
+    before = one[: common_start(one, other)]
+    return bool(names_of(before)) or len(_HAN.findall(before)) >= _HAN_SUBJECT
 
 
 def _same_subject(one: str, other: str) -> bool:
     """Whether neither text has a name or code that the other replaces by another."""
-    a = {n.casefold() for n in (*names_of(one), *_CODE.findall(one))}
-    b = {n.casefold() for n in (*names_of(other), *_CODE.findall(other))}
+    a = {n.casefold() for n in (*names_of(one), *_CODE.findall(one))} - _KINDS
+    b = {n.casefold() for n in (*names_of(other), *_CODE.findall(other))} - _KINDS
     return not (a - b and b - a)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.types import Lang
+from generation.answer import settled
 from generation.prompt import Prompt, build_prompt, harmless
 from tests.generation.evidence import evidence
 
@@ -47,6 +48,32 @@ def test_passages_that_do_not_fit_are_dropped_whole_by_score() -> None:
     assert [e.marker for e in prompt.included] == list(range(1, len(prompt.included) + 1))
     assert set(prompt.dropped) == set(range(len(prompt.included) + 1, 21))
     assert count(whole(prompt)) <= 2000 - 256
+
+
+@pytest.mark.parametrize(
+    ("lang", "text"),
+    [(Lang.EN, "Pump {} is serviced by crew {}. " + "It stands in the hall. " * 60),
+     (Lang.ZH, "{}号水泵由{}班维护。" + "它位于车间内。" * 60)],
+)  # fmt: skip
+def test_each_marker_cites_the_passage_that_stood_behind_it_in_the_prompt(lang: Lang, text: str) -> None:
+    # Scores run against the markers and a quarter is pruned, so that a look-up by position would go wrong.
+    found = [evidence(n, text.format(n, 100 - n), score=n / 100, lang=lang) for n in range(1, 21)]
+    whole_size = sum(count(e.passage.text) for e in found)
+    prompt = build_prompt("q", found[::-1], lang=lang, budget=3 * whole_size // 4, count=count)
+    assert 0 < len(prompt.dropped) < 20
+    shown = dict(re.findall(r"^\[(\d+)\] (.*)$", prompt.messages[-1].content, re.MULTILINE))
+    assert len(shown) == len(prompt.included)
+    by_id = {e.passage.id: e for e in found}
+    for number, block in shown.items():
+        said = block[: block.index("." if lang is Lang.EN else "。") + 1]
+        claim = settled(said, prompt.markers([int(number)]), prompt.included, show_partial=False)
+        assert claim.text == said
+        (cited,) = claim.citations
+        source = by_id[cited.passage_id]
+        assert source.marker == cited.marker
+        assert source.passage.text.strip() == block
+        assert source.marker not in prompt.dropped
+    assert prompt.markers([0, len(shown) + 1]) == (0, 0)
 
 
 def test_thirty_turns_of_history_never_break_the_budget() -> None:

@@ -41,6 +41,27 @@ def test_another_number_or_a_negation_is_no_duplicate() -> None:
     )
 
 
+GAME = (
+    "The final was played on a cold evening at the stadium in {}, before a full house, and was watched on "
+    "screens large and small by many people all over the country. Nobody was hurt."
+)
+NOTICE = (
+    "公告称，公司财务负责人{}于日前辞去职务，董事会将尽快完成新任财务负责人的选聘工作，期间由总经理代行其职责，"
+    "公司对其任职期间所作的贡献表示感谢。会议还审议了其他事项。"
+)
+
+
+def test_another_name_is_no_duplicate() -> None:
+    assert not same(GAME.format("Tampa"), GAME.format("Glendale"))
+    assert not same(NOTICE.format("李伟明"), NOTICE.format("王芳华"))
+
+
+def test_another_word_that_names_nobody_is_a_duplicate() -> None:
+    assert same(GAME.format("Tampa"), GAME.format("Tampa").replace("many", "lots of"))
+    assert same(GAME.format("Tampa"), GAME.format("Tampa").upper())
+    assert same(NOTICE.format("李伟明"), NOTICE.format("李伟明").replace("还审议了", "审议了"))
+
+
 def test_repeats_collapse_into_the_best_ranked_one_and_are_counted() -> None:
     site_7 = RULE + "本厂区消防水池补水阀位于东门值班室地下。"
     ranked = candidates(RULE, RULE, RULE, site_7, RULE)
