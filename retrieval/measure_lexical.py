@@ -15,6 +15,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -121,10 +122,12 @@ def _one_size(corpus: Path, size: int, rounds: int, questions: int, note: Note) 
         name: index_place(name, size, key(size, SEED, WORDS, versions("tantivy"), PEERS, code=code))
         for name, code in _CODE.items()
     }
-    _built("ours", places["ours"], [*own, "build"], [str(corpus), str(size)], note)
-    for name in ("tantivy", "bm25s"):
-        rest = [product, str(corpus), str(size)]
-        _built(name, places[name], [*python, peer, "build", name], rest, note)
+    rest = [str(corpus), str(size)]
+    builds = {name: ([*python, peer, "build", name], [product, *rest]) for name in ("bm25s", "tantivy")}
+    builds["ours"] = ([*own, "build"], rest)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # one process each: their times are no figures
+        for done in [pool.submit(_built, name, places[name], *how, note) for name, how in builds.items()]:
+            done.result()
     with TemporaryDirectory(prefix="geo-bench-") as scratch:
         asked = Path(scratch) / "questions.json"
         texts = made_questions(list(passages(corpus, size)), questions, seed=SEED)
@@ -138,11 +141,7 @@ def _one_size(corpus: Path, size: int, rounds: int, questions: int, note: Note) 
                 "bm25s", [*python, peer, "serve", "bm25s", str(places["bm25s"]), product, str(asked)]
             ) as bm25s,
         ):
-            figures = _asked(ours, tantivy, bm25s, size, rounds, note)
-    figures["build_s"] = {
-        name: json.loads((place / "built.json").read_bytes())["build_s"] for name, place in places.items()
-    }
-    return figures
+            return _asked(ours, tantivy, bm25s, size, rounds, note)
 
 
 def _built(name: str, place: Path, command: Sequence[str], rest: Sequence[str], note: Note) -> None:

@@ -88,7 +88,9 @@ def lexical(
     """Search by words: ours, with scope and headings, against tantivy used alone and bm25s."""
     from retrieval.measure_lexical import bench_lexical
 
-    figures = bench_lexical(sizes=sizes or [10_000, 100_000], rounds=rounds, questions=questions, note=note)
+    figures = bench_lexical(
+        sizes=sizes or [10_000, 100_000, 1_000_000], rounds=rounds, questions=questions, note=note
+    )
     if json:
         emit(figures)
         return
