@@ -114,8 +114,10 @@ class _Asking:
     """Asks at fixed times and checks what is shown."""
 
     def __init__(self, stack: ScratchStack, corpus: Corpus, deleted: Mapping[str, float]) -> None:
+        from retrieval.follow import follow
         from retrieval.tiers import get_reader
 
+        follow(get_reader())  # as the retrieval worker does
         self._stack, self._corpus, self._reader = stack, corpus, get_reader()
         self._pool = ThreadPoolExecutor(_THREADS)
         self._asked = 0

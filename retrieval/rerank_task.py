@@ -61,9 +61,11 @@ def rerank(job_id: str) -> None:
 def _preload(**_: object) -> None:
     if worker_name() == "retrieval":
         from ingest.encode import get_encoder
+        from retrieval.follow import follow
         from retrieval.tiers import get_reader
 
         get_encoder(get_reader().snapshot().model).encode_query("warm up")
+        follow(get_reader())
         configured_reranker()
 
 
