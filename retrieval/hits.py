@@ -53,9 +53,9 @@ class RouteHits(Sequence[Hit]):
 
     def among(self, known: Container[int]) -> RouteHits:
         """Those of passages in `known`, with the ranks that they have here."""
-        kept = [at for at, i in enumerate(self.ids) if i in known]
-        if len(kept) == len(self.ids):
+        if all(map(known.__contains__, self.ids)):
             return self
+        kept = [at for at, i in enumerate(self.ids) if i in known]
         columns = (self.ids, self.scores, self.ranks)
         ids, scores, ranks = ([column[at] for at in kept] for column in columns)
         return RouteHits(self.route, ids, scores, ranks)  # pyright: ignore[reportArgumentType]

@@ -132,8 +132,8 @@ class Bench:
 def _import(stack: ScratchStack, place: Path) -> None:
     with (place / "passages.jsonl").open(encoding="utf-8") as lines:
         texts = [json.loads(line) for line in lines]
-    vectors = np.load(place / "vectors.npy", mmap_mode="r")
-    documents = (BulkDocument(f"passage {n}", (text,), vectors[n : n + 1]) for n, text in enumerate(texts))
+    vectors = np.load(place / "vectors.npy")
+    documents = [BulkDocument(f"passage {n}", (text,), vectors[n : n + 1]) for n, text in enumerate(texts)]
     space = VectorSpace(get_settings().packs.encoder, vectors.shape[1])
     import_documents(stack.db, stack.scope, stack.collection_id, documents, space)
 
