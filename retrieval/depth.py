@@ -2,7 +2,7 @@
 
 After the first `PROBE` passages of the fused order are reranked, the router estimates for each shallow depth
 how likely it loses an answer that the full depth would have. The depth with the lowest cost, a loss counted
-at the operator's price, is taken (ADR 0034). What is not clear goes the whole way.
+at the operator's price, is taken (ADR 0031). What is not clear goes the whole way.
 
 Logistic fits on CMRC 2018 and DRCD (docs/benchmarks.md), whose questions are not reported; whether an answer
 is lost is whether a gold answer stands in what the depth gives: for `extract` two sentences of one passage.

@@ -4,7 +4,7 @@ A passage that was not read yet can overtake the n-th best only if its late inte
 ones before it had: they stand in fused order, so it brings less of everything else. The bound is calibrated,
 not certain: an unread passage is taken to reach `REACH` deviations above the mean of those read. Chosen on
 CMRC 2018 and CLAPNQ: of their first five passages .9996 and .994 are those of a whole rerank, and the first
-is always the same (docs/benchmarks.md, ADR 0035).
+is always the same (docs/benchmarks.md, ADR 0032).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 from core import streams
 from core.db import Database
 from core.jobs import run_job
-from core.models import ClaimRow, DocumentRow, EnginePlanRow, JobRow
+from core.models import ClaimRow, DocumentRow, EnginePlanRow, JobRow, QueryRow
 from core.redis_client import get_redis
 from generation import service, tasks
 from generation.runtime import EXIT_ENGINE_DEAD, EngineNotReady, EngineRuntime
@@ -121,6 +121,18 @@ def test_a_language_the_model_does_not_write_is_extracted_and_marked(stage: Stag
     assert stage.engine.requests == []
     refused = stage.answer(stage.ask("塔有多高？", mode="free", free_fallback="refuse"))
     assert refused.status == "refused"
+
+
+def test_where_one_passage_holds_the_answer_the_model_is_not_asked(stage: Stage) -> None:
+    query_id, job_id = stage.library.ask(mode="free")
+    with stage.library.db.write() as session:
+        row = session.get_one(QueryRow, query_id)
+        row.trace = {**row.trace, "rerank": {"depth": "extract"}}
+    stage.run(job_id)
+    answer = stage.answer(query_id)
+    assert (answer.mode, answer.mode_used) == ("free", "extract")
+    assert "not asked" in answer.mode_reason
+    assert stage.engine.requests == []
 
 
 def test_no_relevant_evidence_is_refused_without_the_engine(stage: Stage) -> None:

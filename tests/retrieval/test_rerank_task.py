@@ -339,6 +339,36 @@ def test_a_query_cancelled_during_the_stage_gets_no_next_job(
     assert [name for name, _ in events(query_id)] == ["done"]
 
 
+def test_a_question_that_leans_on_the_turn_before_it_finds_what_that_was_about(stack: ScratchStack) -> None:
+    for first, then, words in (
+        ("How often is the cooling pump in hall 4 serviced?", "When was it last done?", "March 2024"),
+        ("二号厂房的冷却水泵多久保养一次？", "它上一次保养是什么时候？", "二〇二四年三月"),
+    ):
+        history = [{"role": "user", "content": first}, {"role": "assistant", "content": "[1]"}]
+        query_id = ask(stack, then, history=history)
+        row = query_row(stack.db, query_id)
+        assert row.question == then, "what was asked stays as it was asked"
+        assert row.trace["asked"]["why"] == "pronoun"
+        with stack.db.read() as session:
+            best = live_passages(session, stack.scope, [evidence_rows(stack.db, query_id)[0].passage_id])
+        assert all(words in one.passage.text for one in best.values())
+    assert "asked" not in query_row(stack.db, ask(stack, "Where do visitors register?")).trace
+
+
+def test_the_depth_that_the_policy_asks_for_is_kept_and_told(stack: ScratchStack) -> None:
+    question = "How often is the cooling pump serviced?"
+    for depth, passages in (("extract", 1), ("one", 1), ("few", 2)):
+        query_id = ask(stack, question, policy={"depth": depth, "refusal_threshold": 0.0})
+        told = query_row(stack.db, query_id).trace["rerank"]
+        assert told["depth"] == depth
+        assert told["read"] <= told["head"]
+        assert len(evidence_rows(stack.db, query_id)) == min(passages, told["read"])
+    told = query_row(stack.db, ask(stack, question, policy={"depth": "auto"})).trace["rerank"]
+    assert set(told["losses"]) == {"extract", "one", "few", "full"}
+    assert told["signals"]["dense_first"] in (0.0, 1.0)
+    assert "signals" not in query_row(stack.db, ask(stack, question)).trace["rerank"], "off by default"
+
+
 def test_a_dead_route_stands_in_the_trace_and_the_others_answer(
     stack: ScratchStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
