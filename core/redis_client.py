@@ -9,6 +9,8 @@ import redis.asyncio
 
 from core.settings import get_settings
 
+_STREAMS = 9_000  # below the 10,000 clients that a Redis server takes by default
+
 
 @lru_cache(maxsize=1)
 def get_redis() -> redis.Redis:
@@ -17,5 +19,10 @@ def get_redis() -> redis.Redis:
 
 
 def make_async_redis() -> redis.asyncio.Redis:
-    """A new asyncio client, bound to the running loop by its first use."""
-    return redis.asyncio.Redis.from_url(get_settings().redis_url, decode_responses=True, socket_timeout=None)
+    """A new asyncio client, bound to the running loop by its first use.
+
+    Each open event stream waits on a connection of its own; redis-py's default of 100 would fail the others.
+    """
+    return redis.asyncio.Redis.from_url(
+        get_settings().redis_url, decode_responses=True, socket_timeout=None, max_connections=_STREAMS
+    )

@@ -76,7 +76,7 @@ class SummaryWriter(AnswerWriter):
         each = max(1, self._max_sentences() // max(1, len(parts)))
         status, reason = AnswerStatus.ANSWERED, ""
         with self._runtime, self._watched():
-            engine = self._runtime.wait_ready(self._deadline, stop=self._stop)
+            engine = self._ready_engine()
             self._timings["engine_wait"] = elapsed_ms(begun)
             for part in parts:
                 if self._stop():

@@ -77,6 +77,7 @@ class AnswerWriter:
         self._runtime, self._cancels, self._db, self._settings = runtime, cancels, db, settings
         self._begun = begun
         self._deadline = deadline(state, begun, settings.generation.deadline_s)
+        self._patience = deadline(state, begun, settings.generation.interactive_deadline_s)
         self._lang = question_language(state.question)
         self._board = ClaimBoard(
             events, self._evidence, state.policy, lang=self._lang, documents=self._documents
@@ -156,7 +157,7 @@ class AnswerWriter:
     def _decode(self, scheme: Scheme) -> Outcome:
         begun = time.monotonic()
         with self._runtime, self._watched():
-            engine = self._runtime.wait_ready(self._deadline, stop=self._stop)
+            engine = self._ready_engine()
             self._timings["engine_wait"] = elapsed_ms(begun)
             if self._stop():
                 return self._outcome(AnswerStatus.CANCELLED, scheme.mode)
@@ -268,6 +269,12 @@ class AnswerWriter:
         policy = self._state.policy
         with_ = Settling(prompt.included, policy.show_partial, shown, configured_entailment())
         return scheme.settle(replace(parsed, text=without_preamble(parsed.text)), with_)
+
+    def _ready_engine(self) -> Engine:
+        """The engine once it is up. A restart may take a minute or two; writing has its time from then on."""
+        engine = self._runtime.wait_ready(self._patience, stop=self._stop)
+        self._deadline = deadline(self._state, time.monotonic(), self._settings.generation.deadline_s)
+        return engine
 
     # -- cancel --------------------------------------------------------------------------------
 

@@ -188,6 +188,7 @@ def serve() -> None:
     settings = get_settings()
     name_metric_files("api")
     configure_logs(settings.log, process="api")
+    _allow_many_streams()
     uvicorn.run(
         "api.app:create_app",
         factory=True,
@@ -200,3 +201,11 @@ def serve() -> None:
         timeout_graceful_shutdown=5,
         h11_max_incomplete_event_size=64 * 1024,
     )
+
+
+def _allow_many_streams() -> None:
+    """Take as many open files as the system allows: each event stream has two, and 1,024 is a usual limit."""
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

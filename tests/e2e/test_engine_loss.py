@@ -36,6 +36,7 @@ def body_of(collection: str, n: int) -> dict[str, object]:
     return {
         "question": f"Describe pier {n % 20}: when was it built, how long is it and when does it close?",
         "collection": collection,
+        "deadline_s": 3600,
         "policy": {
             "mode": "free",
             "max_sentences": 12,

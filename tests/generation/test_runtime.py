@@ -232,3 +232,18 @@ def test_the_engine_is_given_the_turn_of_the_question(stage: Stage) -> None:
     batch, interactive = stage.engine.requests
     head_start_ms = get_settings().generation.head_start_s * 1000
     assert 0 < interactive.priority - batch.priority + head_start_ms < 60_000
+
+
+def test_an_engine_that_takes_long_to_start_leaves_the_time_to_write(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEO_GENERATION__DEADLINE_S", "0.5")
+    get_settings.cache_clear()
+    stage.runtime._ready.clear()
+    query_id, job_id = stage.library.ask(mode="free")
+    thread = threading.Thread(target=tasks._answer, args=(job_id,))
+    thread.start()
+    time.sleep(0.8)
+    stage.runtime._ready.set()
+    thread.join(timeout=5)
+    assert stage.answer(query_id).status == "answered"
