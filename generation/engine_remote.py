@@ -127,7 +127,8 @@ class RemoteEngine:
             Cancelled, DeadlineExceeded: meanwhile.
             TransientError: none came back.
         """
-        key = prefix_key(request.cache_salt, request.messages[0].content, request.messages[-1].content)
+        rules, evidence = request.messages[0], request.messages[:2][-1]  # earlier turns stand after both
+        key = prefix_key(request.cache_salt, rules.content, evidence.content)
         until = time.monotonic() + _PATIENCE_S
         while True:
             usable = [r for r in self._replicas if r.usable]
