@@ -116,6 +116,10 @@ def open_door() -> Generator[Door]:
             "GEO_API__RATE_PER_MINUTE": "1000000",
             "GEO_API__RATE_BURST": "1000000",
             "GEO_LOG__LEVEL": "WARNING",
+            "GEO_GENERATION__DEADLINE_S": "1200",  # lengths end the answers, however slow the machine is
+            # Nothing runs here while the other engine is asked.
+            "GEO_GENERATION__CANARY_IDLE_S": "3600",
+            "GEO_GENERATION__PREWARM_OPENINGS": "0",
         }
         logs = stack.folder / "logs"
         logs.mkdir(exist_ok=True)
