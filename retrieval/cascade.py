@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from core.types import Lang, Route
 from ingest.sentences import sentences
+from retrieval.centres import Centres
 from retrieval.depth import PROBE, Depth, Signals, asks_number, asks_widely, decide, margin_of
 from retrieval.early_exit import STEP, settled
 from retrieval.fuse import Fused, standardized
@@ -64,6 +65,7 @@ def read_head(
     load: LoadTokens,
     encode: EncodeTokens,
     cache: TokenCache,
+    centres: Centres | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Reading:
     """Score the head in fused order until the plan lets it stop.
@@ -76,6 +78,7 @@ def read_head(
         load: stored token vectors, packed.
         encode: packed token vectors of texts.
         cache: looked up first.
+        centres: given when the head is mostly in another language; its plan neither settles nor decides.
         clock: monotonic seconds.
     """
     start = clock()
@@ -88,7 +91,16 @@ def read_head(
         left = plan.budget_s - (clock() - start)
         if not part or (scored and left <= 0):
             return not part
-        found = score_head(asked, part, load=load, encode=encode, cache=cache, budget_s=left, clock=clock)
+        found = score_head(
+            asked,
+            part,
+            load=load,
+            encode=encode,
+            cache=cache,
+            budget_s=left,
+            centres=centres,
+            clock=clock,
+        )
         scored.extend(found.scored)
         made.update(found.made)
         return len(found.scored) == len(part)

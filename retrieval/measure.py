@@ -8,7 +8,7 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from retrieval.recall import Ranking
 
 Qrels = Mapping[str, Mapping[str, float]]
+Measure = Callable[[Sequence[str], Mapping[str, float]], float]
 CUTOFF = 10
 LIBRARIES = ("torch", "openvino", "sentence-transformers", "faiss-cpu", "tantivy", "numpy", "jieba", "rjieba")
 SEED = 0  # nothing here is random; stated because every measurement states its seed

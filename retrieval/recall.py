@@ -13,6 +13,7 @@ from core.types import Lang, Passage, Route, Scope
 from ingest.encode import get_encoder
 from ingest.split import encoder_text
 from retrieval.cascade import Plan, Reading, read_head
+from retrieval.centres import centres_of
 from retrieval.cross_encoder import configured_reranker, cross_order, cross_scores
 from retrieval.entity_route import EntityHits
 from retrieval.filters import Filters
@@ -126,23 +127,27 @@ def rank(
     model = snapshot.model or get_settings().packs.encoder  # an empty index has none yet
     asked = question.get(model)
     going = plan or Plan(s.rerank_budget_ms / 1000)
-    if entities.each or entities.others or mostly_across(asked.lang, [lang for _, _, lang in head]):
+    crossing = mostly_across(asked.lang, [lang for _, _, lang in head])
+    if entities.each or entities.others or crossing:
         going = replace(going, price=0.0, forced=None)  # nothing the router was fitted on
+    if crossing:
+        going = replace(going, settle=0)  # nor what an early exit goes by
     tokens_weight = tuned.tokens_weight(asked.lang, [lang for _, _, lang in head])
     reading = read_head(
         asked,
         head,
         going,
         weight=tokens_weight,
-        load=lambda ids: _stored(db, ids, model),
-        encode=lambda texts: _encode(texts, model),
+        load=lambda ids: packed_of(db, ids, model),
+        encode=lambda texts: encode_packed(texts, model),
         cache=token_cache(model),
+        centres=centres_of(model) if crossing else None,
     )
     scored = {one.passage_id: one for one in reading.scored}
     exact = {f.passage_id: f.exact for f in fused}
     order = final_order(
         [(f.passage_id, f.score) for f in fused],
-        {i: x.maxsim for i, x in scored.items()},
+        {i: x.closeness for i, x in scored.items()},
         weight=tokens_weight,
         exact=exact,
     )
@@ -307,12 +312,14 @@ def _ids(recalled: Recalled) -> set[int]:
     return {i for route, hits in recalled.hits.items() for i in as_columns(route, hits).ids}
 
 
-def _stored(db: Database, passage_ids: Sequence[int], model: str) -> dict[int, bytes]:
+def packed_of(db: Database, passage_ids: Sequence[int], model: str) -> dict[int, bytes]:
+    """Stored token vectors of these passages; those without any are left out."""
     with db.read() as session:
         return stored_tokens(session, passage_ids, model)
 
 
-def _encode(texts: Sequence[str], model: str) -> Sequence[bytes]:
+def encode_packed(texts: Sequence[str], model: str) -> Sequence[bytes]:
+    """Token vectors of passages' texts, made now and packed."""
     made = get_encoder(model).encode_tokens_at(texts, "passage")
     return [pack_tokens(text, tokens) for text, tokens in zip(texts, made, strict=True)]
 

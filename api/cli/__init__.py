@@ -17,7 +17,7 @@ from core.errors import ConfigError, GeoError, TransientError
 # One file per group of commands; each offers `register(app)`.
 _GROUPS = (
     "stack", "worker", "storage", "models", "keys", "client", "demo",
-    "documents", "entities", "tiers", "parse", "eval", "bench", "plan", "replay",
+    "documents", "entities", "tiers", "tune", "parse", "eval", "bench", "plan", "replay",
 )  # fmt: skip
 
 EXIT_FAILED, EXIT_USAGE, EXIT_UNAVAILABLE, EXIT_INTERRUPTED = 1, 2, 3, 130

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,10 +12,19 @@ from hypothesis import strategies as st
 
 from core.types import Lang
 from ingest.encode import TokenVectors
+from retrieval.centres import Centres
 from retrieval.relevance import Question, relevance, terms
-from retrieval.rerank import BATCH, Head, TokenCache, final_order, mean_of_best, score_head
+from retrieval.rerank import (
+    BATCH,
+    Head,
+    TokenCache,
+    centred_closeness,
+    final_order,
+    mean_of_best,
+    score_head,
+)
 from retrieval.sentence_scores import score_sentences
-from retrieval.token_codec import pack_tokens
+from retrieval.token_codec import pack_tokens, unpack_tokens
 
 rng = np.random.default_rng(7)
 
@@ -53,6 +63,33 @@ def test_maxsim_equals_its_loop(q: int, p: int) -> None:
 def test_a_text_without_tokens_is_similar_to_nothing() -> None:
     assert mean_of_best(np.empty((3, 0), np.float32)) == 0.0
     assert mean_of_best(np.empty((0, 3), np.float32)) == 0.0
+
+
+def test_centred_closeness_is_near_its_loop_over_whole_vectors() -> None:
+    """Estimates from one bit a dimension deviate a little; the order of what is apart does not."""
+    centre_q, centre_p = 0.8 * unit(1, 64)[0], 0.8 * unit(1, 64)[0]
+    asked = question(tokens=_around(centre_q, 5))
+    whole = [_around(centre_p, 20) for _ in range(6)]
+    whole[3][:5] = _normal(asked.tokens - centre_q + centre_p)  # the one that says what the question says
+    text = "a" * 20
+    offsets = np.array([[i, i + 1] for i in range(20)], np.int32)
+    stored = [unpack_tokens(pack_tokens(text, TokenVectors(rows, offsets))) for rows in whole]
+    centres = Centres({Lang.ZH: centre_q}, {Lang.EN: centre_p})
+    found = centred_closeness(asked, [(one, Lang.EN) for one in stored], centres)
+    loop: list[float] = []
+    for rows in whole:
+        left, right = _normal(asked.tokens - centre_q), _normal(rows - centre_p)
+        loop.append(sum(math.exp(5 * max(float(a @ b) for b in right)) for a in left) / len(left))
+    assert int(np.argmax(found)) == int(np.argmax(loop)) == 3
+    assert np.corrcoef(found, loop)[0, 1] > 0.95
+
+
+def _around(centre: np.ndarray, rows: int) -> np.ndarray:
+    return _normal(centre + 0.6 * unit(rows, 64))
+
+
+def _normal(rows: np.ndarray) -> np.ndarray:
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
 class Encoder:
