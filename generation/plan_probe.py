@@ -29,6 +29,7 @@ _SMI = (
 _IDLE_BYTES = 1 << 30  # what a driver and a display hold on an idle device
 _ISA = ("avx512f", "avx512_bf16", "amx_bf16")
 _READ_BYTES = 64 << 20  # per core: beyond a share of the last-level cache
+_MOST_CORES = 1 << 14
 _SIDE = 512  # of the squares that are multiplied
 _REPEATS = 5  # the best counts: other work on the machine only ever slows it
 
@@ -57,7 +58,9 @@ def cpu_machine(root: Path = Path("/")) -> Machine:
     cores = max(1, min(len(physical), int(_cgroup_cores(root) or len(physical))))
     name, isa = _processor(root)
     numa = _numa(root, set(physical), memory / total)
-    return Machine("cpu", cores, memory, name=name, isa=isa, numa=numa)
+    if len(numa) < len(_numa(root, set(range(_MOST_CORES)), 1.0)):  # bound to some of the memories
+        memory = min(memory, sum(node.memory_bytes for node in numa) or memory)
+    return Machine("cpu", cores, memory, name=name, isa=isa, numa=numa or (NumaNode(physical, memory),))
 
 
 def measured(machine: Machine) -> Machine:

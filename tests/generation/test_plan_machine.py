@@ -124,9 +124,19 @@ def test_a_containers_limits_are_the_machine(tmp_path: Path, monkeypatch: pytest
     assert (machine.memory_bytes, machine.cores, machine.memories) == (2 * GIB, 1, 2)
     assert machine.core_ids == (0,)
     assert machine.isa == ("avx512", "avx512_bf16", "amx_bf16")
+    monkeypatch.setattr("generation.plan_probe._allowed", lambda: (0,))
+    bound = cpu_machine(_tree(tmp_path))
+    assert (bound.memories, bound.memory_bytes) == (1, 8 * GIB)
+    monkeypatch.setattr("generation.plan_probe._allowed", lambda: (0, 1))
     free = cpu_machine(_tree(tmp_path))
     assert free.memory_bytes > 2 * GIB
     assert free.cores == 2
+
+
+def test_cores_are_known_by_number_where_memories_are_not(tmp_path: Path) -> None:
+    machine = cpu_machine(tmp_path)
+    assert len(machine.core_ids) == machine.cores
+    assert machine.memories == 1
 
 
 def test_this_machine_is_found_and_measured() -> None:
