@@ -33,7 +33,7 @@ def write(pack: Path, tp: int, pp: int, tokens: int, prompts: list[str]) -> dict
     texts: list[str] = []
     for number, prompt in enumerate(prompts):
         request = GenerationRequest(
-            f"r{number}", (Message("user", prompt),), tokens, time.monotonic() + 60, min_tokens=tokens
+            f"r{number}", (Message("user", prompt),), tokens, time.monotonic() + 300, min_tokens=tokens
         )
         texts.append("".join(chunk.text for chunk in engine.generate(request)).strip())
     written = time.monotonic()
