@@ -1,4 +1,4 @@
-"""Public configs, cut down to the fields that decide sizes, with the published numbers beside them."""
+"""Public configs, cut down to the fields that decide sizes, with their numbers beside them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,12 @@ GPT_OSS_20B: dict[str, Any] = {
 
 
 class Published(NamedTuple):
-    """Billions of parameters, all and active, as the publisher states them, and KV bytes of a token."""
+    """Billions of parameters as the publisher states them, and what follows from the config by hand.
+
+    Attributes:
+        active: billions of weights that a token is multiplied with, the embedding table left out.
+        kv_bytes: of a token over all layers, in the stored type.
+    """
 
     config: dict[str, Any]
     parameters: float
