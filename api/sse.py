@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
 import anyio
@@ -18,12 +18,20 @@ class EventStream(StreamingResponse):
     """A `text/event-stream` response that no proxy should buffer or cache.
 
     However it ends, its generator is closed at once and not when it is collected: closing is what tells
-    that nobody listens any more.
+    that nobody listens any more. `source` is what it reads from, begun already: a client that leaves before
+    the first byte is sent never begins the generator, and closing one that has not begun runs nothing of it.
     """
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncIterator[bytes], headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        events: AsyncIterator[bytes],
+        headers: Mapping[str, str] | None = None,
+        *,
+        source: AsyncGenerator[Any] | None = None,
+    ) -> None:
+        self._source = source
         super().__init__(
             events, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", **(headers or {})}
         )
@@ -37,6 +45,8 @@ class EventStream(StreamingResponse):
             if close is not None:
                 with anyio.CancelScope(shield=True):  # we may be here because the request was cancelled
                     await close()
+                    if self._source is not None:
+                        await self._source.aclose()
 
 
 def encode(event: str | None, payload: Any, event_id: str | None = None) -> bytes:

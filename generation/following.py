@@ -29,6 +29,7 @@ from generation.values import AnswerView
 
 log = logging.getLogger(__name__)
 
+_WATCH_S = 3.0  # a reader says so often that it is there
 _leaving: set[asyncio.Task[None]] = set()
 
 
@@ -88,7 +89,7 @@ async def events(
     after `api.disconnect_grace_s`, unless `cancel_when_unwatched` is off (or says so, asked at the end).
 
     Yields:
-        Events, and None about every two quiet seconds, for a keep-alive.
+        None at once, then events, and None about every two quiet seconds, for a keep-alive.
 
     Raises:
         NotFound: unknown to this scope (before the first event).
@@ -105,10 +106,13 @@ async def events(
     loop = asyncio.get_running_loop()
     watched_until = 0.0
     try:
+        await _quietly(stream.watch(client, query_id, watcher))
+        watched_until = loop.time() + _WATCH_S
+        yield None  # whoever has this has begun to watch, and is missed when it leaves
         async for entry in follower:
             if loop.time() > watched_until:
                 await _quietly(stream.watch(client, query_id, watcher))
-                watched_until = loop.time() + 3
+                watched_until = loop.time() + _WATCH_S
             ended = ended or (entry is not None and entry.event == "done")
             yield entry
     finally:

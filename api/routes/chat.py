@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any
 
-import redis.asyncio
 from fastapi import APIRouter, Request
 
 from api import asking, chat, structured
@@ -16,7 +15,7 @@ from api.deps import AppSettings, Db, Reader, Redis, in_write
 from api.schemas.chat import MODEL_PREFIX, ChatBody, ChatCompletion, ModelCard, ModelList
 from api.sse import KEEP_ALIVE, EventStream, encode
 from core.errors import GeoError, NotFound
-from core.types import Scope
+from core.streams import StreamEvent
 from generation import service as answers
 from ingest import service as ingest
 
@@ -69,7 +68,9 @@ async def complete(
     )
     created = int(time.time())
     if body.stream:
-        return EventStream(_chunks(client, scope, query_id, body, created))
+        followed = answers.events(client, scope, query_id)
+        await anext(followed)
+        return EventStream(_chunks(followed, query_id, body, created), source=followed)
     view = await answers.wait_answer(
         client,
         scope,
@@ -91,7 +92,7 @@ def _policy(body: ChatBody) -> dict[str, Any] | None:
 
 
 async def _chunks(
-    client: redis.asyncio.Redis, scope: Scope, query_id: str, body: ChatBody, created: int
+    followed: AsyncGenerator[StreamEvent | None], query_id: str, body: ChatBody, created: int
 ) -> AsyncIterator[bytes]:
     head = {"id": query_id, "object": "chat.completion.chunk", "created": created, "model": body.model}
 
@@ -102,7 +103,7 @@ async def _chunks(
     yield chunk({"role": "assistant", "content": ""})
     teller = chat.Teller()
     try:
-        async with aclosing(answers.events(client, scope, query_id)) as followed:
+        async with aclosing(followed):
             async for entry in followed:
                 if entry is None:
                     yield KEEP_ALIVE

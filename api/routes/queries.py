@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
@@ -15,6 +15,7 @@ from api.paging import decode_cursor, encode_cursor
 from api.schemas.common import Listed, PathId
 from api.schemas.queries import QueryAccepted, QueryBody
 from api.sse import KEEP_ALIVE, EventStream, encode
+from core.streams import StreamEvent
 from core.types import Scope
 from generation import service as answers
 from generation.values import AnswerSummary, AnswerView
@@ -48,7 +49,7 @@ async def ask(
     )
     accepted = QueryAccepted.of(query_id)
     if body.stream or "text/event-stream" in request.headers.get("accept", ""):
-        return EventStream(_events(client, scope, query_id), headers={"Location": accepted.status_url})
+        return await _stream(client, scope, query_id, headers={"Location": accepted.status_url})
     response.headers["Location"] = accepted.status_url
     return accepted
 
@@ -99,7 +100,7 @@ async def follow_query(
 ) -> EventStream:
     """Follow the answer as it is made; `Last-Event-ID` resumes where a broken connection stopped."""
     await in_read(db, lambda session: answers.answer_status(session, scope, query_id))
-    return EventStream(_events(client, scope, query_id, last_event_id or ""))
+    return await _stream(client, scope, query_id, last_event_id or "")
 
 
 @router.post("/{query_id}/replay", status_code=202)
@@ -126,10 +127,20 @@ def compare_query(query_id: PathId, scope: Reader, db: Db) -> dict[str, Any]:
         return answers.comparison(session, scope, query_id)
 
 
-async def _events(
-    client: redis.asyncio.Redis, scope: Scope, query_id: str, last_event_id: str = ""
-) -> AsyncIterator[bytes]:
+async def _stream(
+    client: redis.asyncio.Redis,
+    scope: Scope,
+    query_id: str,
+    last_event_id: str = "",
+    headers: Mapping[str, str] | None = None,
+) -> EventStream:
+    followed = answers.events(client, scope, query_id, last_event_id=last_event_id)
+    await anext(followed)
+    return EventStream(_events(followed), headers, source=followed)
+
+
+async def _events(followed: AsyncGenerator[StreamEvent | None]) -> AsyncIterator[bytes]:
     yield KEEP_ALIVE  # headers and a first byte at once, so that a proxy shows the stream as open
-    async with aclosing(answers.events(client, scope, query_id, last_event_id=last_event_id)) as followed:
+    async with aclosing(followed):
         async for entry in followed:
             yield KEEP_ALIVE if entry is None else encode(entry.event, entry.payload, entry.id)

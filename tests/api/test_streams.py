@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -408,3 +409,42 @@ def test_a_format_that_is_not_served_is_refused_before_the_engine(
     refused = client.post("/v1/chat/completions", json=body)
     assert refused.status_code == 422
     assert word in refused.json()["detail"]
+
+
+# -- clients that leave by the hundred ---------------------------------------------------------
+
+
+def test_three_hundred_readers_that_leave_cancel_their_queries(
+    client: httpx.Client, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from core.settings import get_settings
+
+    monkeypatch.setenv("GEO_API__DISCONNECT_GRACE_S", "0.2")
+    get_settings.cache_clear()
+    readers = 300
+
+    async def one(browser: httpx.AsyncClient) -> None:
+        headers = {"Accept": "text/event-stream"}
+        async with browser.stream("POST", "/v1/queries", json=QUESTION, headers=headers) as answer:
+            assert answer.status_code == 200
+            async for _ in answer.aiter_bytes():
+                return  # the first byte says that it is open
+
+    async def all_at_once() -> None:
+        async with httpx.AsyncClient(
+            base_url=url,
+            headers={"Authorization": f"Bearer {OPERATOR_KEY}"},
+            limits=httpx.Limits(max_connections=readers),
+            timeout=60,
+        ) as browser:
+            await asyncio.gather(*(one(browser) for _ in range(readers)))
+
+    asyncio.run(all_at_once())
+
+    def left() -> bool:
+        with get_database().read() as session:
+            states = {row.status for row in session.query(QueryRow)}
+            return states == {"cancelled"} and session.query(QueryRow).count() == readers
+
+    wait_until(left, within_s=60)
+    assert client.get("/v1/documents").status_code == 200
