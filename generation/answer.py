@@ -21,6 +21,8 @@ _PREAMBLE = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(r"[^\W_]*\d(?:[\w,.-]*\w)?")
+# What a sentence cannot end with: it was cut off there.
+_OPEN_END = re.compile(r"(?:\b(?:the|a|an|of|and|or|than|because|with)|[和与及或])[.。!?！？]*$")
 _LEAST_WORDS = 2  # of a generated sentence in a language with spaces
 _SAME_WORDS = 0.8  # overlap from which two sentences say the same
 
@@ -175,9 +177,11 @@ def without_preamble(text: str) -> str:
 
 
 def well_formed(text: str) -> bool:
-    """Whether a generated text is a sentence: it begins as one and leaves no bracket or quotation open."""
+    """Whether a generated text is a sentence: it begins and ends as one, with no bracket or quotation open."""
     first = text.lstrip("\"“‘'(（「『《¿¡")[:1]
     if not first or first.islower() or (first.isascii() and len(text.split()) < _LEAST_WORDS):
+        return False
+    if _OPEN_END.search(text.rstrip()):
         return False
     pairs = (("(", ")"), ("（", "）"), ("“", "”"), ("「", "」"), ("《", "》"))
     return text.count('"') % 2 == 0 and all(text.count(a) == text.count(b) for a, b in pairs)

@@ -3,7 +3,14 @@ from __future__ import annotations
 import pytest
 
 from core.types import Verdict
-from generation.answer import candidates, extract, settled, still_supported, without_preamble
+from generation.answer import (
+    candidates,
+    extract,
+    settled,
+    still_supported,
+    well_formed,
+    without_preamble,
+)
 from tests.generation.evidence import evidence
 
 TOWER = evidence(
@@ -130,12 +137,20 @@ def test_a_name_in_the_heading_is_not_missing_from_the_passage() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["is 330 metres tall.", 'yes" or "no").', "The tower (330 metres is tall.", "“Paris.", "Paris."]
-)
+    "text",
+    ["is 330 metres tall.", 'yes" or "no").', "The tower (330 metres is tall.", "“Paris.", "Paris.",
+     "The tower stands in the.", "The tower is taller than"],
+)  # fmt: skip
 def test_a_piece_of_a_sentence_is_replaced_by_its_source_or_removed(text: str) -> None:
     claim = settle(text, 1)
     assert claim.text in ("", "The tower is 330 metres tall.", "It stands in Paris.")
     assert "no_sentence" in claim.reason
+
+
+def test_a_name_of_one_letter_may_end_a_sentence() -> None:
+    assert well_formed("Carrots hold vitamin A.")
+    assert not well_formed("他参观了巴黎和。")
+    assert well_formed("他参观了巴黎和里昂。")
 
 
 def test_numbers_with_hardly_a_word_are_only_partly_borne_out() -> None:
