@@ -177,7 +177,7 @@ def without_preamble(text: str) -> str:
 
 
 def well_formed(text: str) -> bool:
-    """Whether a generated text is a sentence: it begins and ends as one, with no bracket or quotation open."""
+    """Whether a generated text is a sentence: it begins and ends as one, and no bracket stays open."""
     first = text.lstrip("\"“‘'(（「『《¿¡")[:1]
     if not first or first.islower() or (first.isascii() and len(text.split()) < _LEAST_WORDS):
         return False

@@ -170,14 +170,14 @@ def _name_runs(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(run for run in runs if len(run) > 1)
 
 
-def name_mixed(claim: str, passage: str) -> str:
-    """Two words that stand together in a name of the claim and in different names of the passage.
+def name_mixed(claim: str, sentence: str) -> str:
+    """Two words that stand together in a name of the claim and in different names of the sentence.
 
-    `Pittsburgh Broncos` of a passage that has `Pittsburgh Steelers` and `Denver Broncos`; `Bowl Super`.
+    `Pittsburgh Broncos` of a sentence that has `Pittsburgh Steelers` and `Denver Broncos`; `Bowl Super`.
     """
-    runs = _name_runs(passage)
+    runs = _name_runs(sentence)
     inside = {word: [run for run in runs if word in run] for run in runs for word in run}
-    words = set(tokens_of(passage))
+    words = set(tokens_of(sentence))
     for run in _name_runs(claim):
         for one, other in pairwise(run):
             if {one, other} & (STOP_WORDS | MONTHS.keys()) or not {one, other} <= words:

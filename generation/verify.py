@@ -249,8 +249,6 @@ def contradiction(claim: str, window: str, passage: str, above: str = "") -> str
     missing = [name for name in names_of(claim) if name_key(name) not in named]
     if missing:
         return f"name:{missing[0]}"
-    if mixed := name_mixed(claim, f"{above}\n{passage}"):
-        return f"name:{mixed}"
     closest = closest_sentence(claim, window)
     if negated(claim) != negated(closest):
         return "negation"
@@ -276,6 +274,8 @@ def _relation(claim: str, closest: str, window: str, passage: str) -> str:
     overlap = content_overlap(claim, closest)
     if overlap >= _MOSTLY_THE_SAME and (sides := exchanged(claim, closest)):
         return f"roles:{sides}"
+    if overlap >= _MOSTLY_THE_SAME and (mixed := name_mixed(claim, closest)):
+        return f"name:{mixed}"
     if overlap < _NEARLY_THE_SAME:
         return ""
     if pair := sides_exchanged(claim, closest):
