@@ -3,7 +3,7 @@
 Token vectors of a multilingual encoder share a large common part, and that part differs by language. Between
 a question and passages in one language it takes part in every cosine alike; across languages it tilts them
 towards whatever is near the other language's common part. So there the mean of the language is taken off
-either side before cosines are formed (ADR 0032). The means come from plain texts (`centre_texts.py`), not
+either side before cosines are formed (ADR 0036). The means come from plain texts (`centre_texts.py`), not
 from anybody's documents.
 
 Source: Libovický, Rosa and Fraser, How Language-Neutral is Multilingual BERT?, 2019, arXiv:1911.03310.
