@@ -50,6 +50,12 @@ class _Outcome:
     stale: int = 0
 
     @property
+    def told(self) -> str:
+        """For people, while more rounds follow."""
+        p50, p99 = (1000 * _quantile(self.latencies_s, share) for share in (0.5, 0.99))
+        return f"p50 {p50:.0f} ms, p99 {p99:.0f} ms, {self.failed} failed, {self.stale} stale"
+
+    @property
     def p99_s(self) -> float:
         return _quantile(self.latencies_s, 0.99)
 
@@ -80,6 +86,7 @@ def bench_rebuild(*, size: int, rounds: int, seconds: float, note: Note = print)
                 with _beside(load, stack, corpus, churn, ends, asking):
                     asking.put(seconds * _RATE, outcomes[load][at])
                 peaks[load] = max(peaks[load], asking.peak)
+                note(f"round {at + 1}: {load}: {outcomes[load][at].told}")
     _check(ends)
     own_extra = max(0, max(peaks.values()) - peaks["alone"])
     merged = [one for found in outcomes.values() for one in found]
