@@ -98,6 +98,7 @@ class Catalogue:
     _aliases: dict[str, list[Alias]] = field(default_factory=dict)
     _lengths: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _names: list[Alias] = field(default_factory=list)
+    _spellings: dict[str, list[str]] = field(default_factory=dict)
     _index: NameIndex | None = None
 
     @classmethod
@@ -116,6 +117,7 @@ class Catalogue:
                 continue
             catalogue._aliases.setdefault(alias.folded, []).append(alias)
             catalogue._names.append(alias)
+            catalogue._spellings.setdefault(alias.entity_id, []).append(alias.spelling)
             first = _UNIT.match(alias.folded)
             if first is not None and _findable(alias.folded):
                 lengths.setdefault(first.group(), set()).add(len(alias.folded))
@@ -129,6 +131,10 @@ class Catalogue:
     def names(self) -> Sequence[Alias]:
         """Every spelling of every entity."""
         return self._names
+
+    def spellings(self, entity_id: str) -> Sequence[str]:
+        """The names of one entity, as the catalogue gives them."""
+        return self._spellings.get(entity_id, ())
 
     def candidates(self, surface: str, limit: int = MAX_CANDIDATES) -> list[Candidate]:
         """Entities that `surface` may mean, likeliest by name alone first; at most `limit`.

@@ -70,6 +70,7 @@ class LexicalReader:
         collection_ids: Sequence[str] | None,
         document_ids: Sequence[str] | None = None,
         passage_ids: Sequence[int] | None = None,
+        beside: Mapping[str, float] | None = None,
     ) -> list[tuple[int, float]]:
         """The best `k` passages of the scope, best first, as (passage id, BM25 score).
 
@@ -82,6 +83,7 @@ class LexicalReader:
             collection_ids: None means all of the tenant; an empty sequence finds nothing.
             document_ids: limits the search when given; an empty sequence finds nothing.
             passage_ids: the same by passage.
+            beside: further tokens with their weights, such as other names of what is asked for.
         """
         given = [ids for ids in (collection_ids, document_ids, passage_ids) if ids is not None]
         if not tenant_id or k < 1 or not all(given):
@@ -89,6 +91,8 @@ class LexicalReader:
         collections = None if collection_ids is None else tuple(sorted(set(collection_ids)))
         share = self._share(tenant_id, collections)
         terms = self._terms(question, tenant_id) if isinstance(question, str) else question
+        if beside:
+            terms = {**beside, **terms}
         if not terms or share == 0:
             return []
         match = self._any_of(self._chosen(terms))

@@ -16,12 +16,14 @@ from core.types import Hit, Route, Scope
 from ingest.encode import TokenVectors, get_encoder
 from ingest.fold import search_fold
 from ingest.similarity import similarity
+from retrieval.analyzer import tokens as search_tokens
 from retrieval.entity_route import EntityHits, catalogue_of, entity_hits, look_up
 from retrieval.filters import Filters
 from retrieval.hits import ranked_hits
 from retrieval.identifiers import COMMON, Code, code_scores, codes, holds
 from retrieval.language import question_language
 from retrieval.live import StoredPassage, live_languages, live_passages
+from retrieval.other_names import other_names, terms_beside
 from retrieval.pushdown import Limits, Pushdown
 from retrieval.relevance import Floats, Question, terms
 from retrieval.routes import RouteSearch, search_until_enough
@@ -53,8 +55,9 @@ class LexicalIndex(Protocol):
         *,
         document_ids: Sequence[str] | None = None,
         passage_ids: Sequence[int] | None = None,
+        beside: Mapping[str, float] | None = None,
     ) -> list[tuple[int, float]]:
-        """The best `k` (passage id, BM25) of the scope, best first."""
+        """The best `k` (passage id, BM25) of the scope, best first; `beside` are further tokens, weighed."""
         ...
 
     def holding(
@@ -190,11 +193,19 @@ class Searches:
         return ranked_hits(Route.DENSE, found)
 
     def lexical(self) -> Sequence[Hit]:
-        """Passages by BM25."""
+        """Passages by BM25, for the words of the question and for other names of what it names."""
         limits, text = self.pushdown.limits(), self.question.text
+        with self.db.read() as session:
+            names = other_names(text, catalogue_of(session, self.scope.tenant_id))
+        beside = terms_beside(search_tokens(text), names) if names else None
         found = self._widened(
             lambda n: self.index.lexical.search(
-                text, n, self.scope, document_ids=limits.document_ids, passage_ids=limits.passage_ids
+                text,
+                n,
+                self.scope,
+                document_ids=limits.document_ids,
+                passage_ids=limits.passage_ids,
+                beside=beside,
             )
         )
         return ranked_hits(Route.LEXICAL, found)

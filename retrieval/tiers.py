@@ -55,6 +55,7 @@ class LexicalRoute:
         *,
         document_ids: Sequence[str] | None = None,
         passage_ids: Sequence[int] | None = None,
+        beside: Mapping[str, float] | None = None,
     ) -> list[tuple[int, float]]:
         """`LexicalReader.search` inside the scope.
 
@@ -71,6 +72,7 @@ class LexicalRoute:
             collection_ids=scope.collection_ids,
             document_ids=document_ids,
             passage_ids=passage_ids,
+            beside=beside,
         )
 
     def holding(
