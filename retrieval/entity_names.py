@@ -29,7 +29,7 @@ _UNIT = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]|[^\W_\p{Han}\p{Hiragan
 _HAN = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}]")
 _WORD = regex.compile(r"[^\W\d_\p{Han}\p{Hiragana}\p{Katakana}]+")
 _LETTERS = 4  # of the shortest word that may be a name in a question without capitals
-_COMMON = FUNCTION_WORDS | {
+COMMON = FUNCTION_WORDS | {
     "about", "after", "been", "before", "could", "does", "during", "ever", "first", "have", "into", "last",
     "many", "mean", "most", "much", "name", "over", "play", "should", "than", "that", "their", "them", "then",
     "there", "these", "they", "this", "under", "used", "were", "what", "when", "where", "which", "while",
@@ -175,7 +175,7 @@ def _capitalised(question: str) -> str:
 
 
 def _may_be_name(word: str) -> bool:
-    return len(word) >= _LETTERS and word not in _COMMON
+    return len(word) >= _LETTERS and word not in COMMON
 
 
 def _spans(question: str) -> dict[_Place, str]:

@@ -23,6 +23,7 @@ from ingest.growth import GROWN, GROWN_BY_NAME
 from retrieval.entity_names import Named, affiliations_of, named_in
 from retrieval.filters import Filters
 from retrieval.live import visible
+from retrieval.open_names import words_beside
 from retrieval.readings import Profile, Similarity, Weighed, weigh
 
 PLAIN = 0.2  # a name of one reading names a topic, not an answer: CLAPNQ loses .004 with 1.0 …
@@ -73,6 +74,7 @@ class EntityHits:
         weighed: the names, for the trace.
         others: passages that name somebody else, or nobody known, where the question means one person.
         each: for a name that may mean several: the passages of every reading.
+        said: how many words the question has beside that name that may tell its readings apart.
     """
 
     scored: Sequence[tuple[int, float]] = ()
@@ -80,6 +82,7 @@ class EntityHits:
     weighed: Sequence[Weighed] = ()
     others: frozenset[int] = frozenset()
     each: Sequence[frozenset[int]] = ()
+    said: float = 0.0
 
 
 def catalogue_of(session: Session, tenant_id: str) -> Catalogue:
@@ -204,12 +207,14 @@ def entity_hits(
     near = _nearest(scores, cosines)
     shown = {i: max(_LEAST * PLAIN, score - (1 - PLAIN) * plain[i] / most) for i, score in near.items()}
     ordered = sorted(shown.items(), key=lambda item: (-item[1], -near[item[0]], item[0]))
+    open_name, each = _each(weighed, links)
     return EntityHits(
         ordered[:limit],
         {i: SURE * min(1.0, a) for i, a in against.items() if a > 0},
         weighed,
         _others(weighed, links),
-        _each(weighed, links),
+        each,
+        words_beside(question, open_name) if open_name else 0.0,
     )
 
 
@@ -230,8 +235,8 @@ def _others(weighed: Sequence[Weighed], links: Links) -> frozenset[int]:
     return frozenset(others)
 
 
-def _each(weighed: Sequence[Weighed], links: Links) -> list[frozenset[int]]:
-    """Passages of every reading of the first name that the question leaves open, the likeliest first."""
+def _each(weighed: Sequence[Weighed], links: Links) -> tuple[Named | None, list[frozenset[int]]]:
+    """The first name that the question leaves open, and the passages of each reading, the likeliest first."""
     for name in weighed:
         if len(name.shares) < 2 or name.certainty >= _DECIDED:
             continue
@@ -242,8 +247,8 @@ def _each(weighed: Sequence[Weighed], links: Links) -> list[frozenset[int]]:
         ]
         groups = [group for group in groups if group][:_EACH]
         if len(groups) > 1:
-            return groups
-    return []
+            return name.name, groups
+    return None, []
 
 
 def _fits(name: Weighed, links: Links) -> dict[int, tuple[float, float, str]]:

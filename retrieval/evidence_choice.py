@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from retrieval.fuse import Fused
 from retrieval.live import StoredPassage
 from retrieval.mmr import mmr_order
 from retrieval.neighbours import Neighbour, that_fit
+from retrieval.open_names import answered_for_each
 from retrieval.pack import Candidate, Dropped, Selection, diversify, fit
 from retrieval.query_outcome import Outcome, Prepared
 from retrieval.recall import Ranked, Ranking, encoded_text
@@ -35,6 +37,7 @@ def choose_evidence(
     """
     settings = get_settings().retrieval
     about_others, own = _about_others(ranking)
+    ranking = _with_listed(ranking, own)
     relevant, irrelevant = _relevant(prepared, own)
     relevant, irrelevant = _with_each(ranking, own, relevant, irrelevant)
     limit = min(prepared.profile.profile.max_evidence, EVIDENCE.get(ranking.reading.depth, MOST))
@@ -106,6 +109,18 @@ def _about_others(ranking: Ranking) -> tuple[tuple[Dropped, ...], Sequence[Ranke
         if r.stored.passage.id in others
     )
     return about, [r for r in ranking.ranked if r.stored.passage.id not in others]
+
+
+def _with_listed(ranking: Ranking, own: Sequence[Ranked]) -> Ranking:
+    """The ranking with those readings of an open name that the answer lists."""
+    entities = ranking.entities
+    if not entities.each:
+        return ranking
+    relevance = {r.stored.passage.id: r.relevance for r in own}
+    return replace(
+        ranking,
+        entities=replace(entities, each=answered_for_each(entities.each, relevance, entities.said)),
+    )
 
 
 def _with_each(
