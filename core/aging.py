@@ -19,7 +19,7 @@ from core.settings import get_settings
 from core.types import JobStatus
 from core.worker import Task
 
-_AGE = (Task.RERANK, Task.ANSWER)
+_AGE = (Task.REWRITE, Task.RERANK, Task.ANSWER)
 
 
 def let_aged_forward(session: Session) -> int:

@@ -30,7 +30,7 @@ from core.models import BuildRow, DocumentRow, JobRow, QueryRow
 from core.retry import classify
 from core.settings import WorkerSettings, get_settings
 from core.types import AnswerStatus, BuildStatus, DocumentStatus, JobStatus
-from core.worker import QUEUES, Task
+from core.worker import OPTIONAL, QUEUES, Task
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +45,7 @@ def add_job(
     subject_version: int = 0,
     attempt_key: str = "",
     gives_way: bool = False,
+    ring_in_s: float = 0.0,
     **args: Any,
 ) -> str:
     """Record the intent and ring the worker after the commit.
@@ -58,6 +59,7 @@ def add_job(
         subject_kind: `document`, `query` or `build`; a failed job fails its subject.
         attempt_key: makes a second run of the same task on the same subject a new job.
         gives_way: let the work that people wait for go first.
+        ring_in_s: seconds before the reaper rings, unless `ring_job` does; 0 rings after the commit.
         args: ids and small options only.
 
     Returns:
@@ -83,12 +85,26 @@ def add_job(
         attempt_key=attempt_key,
         gives_way=gives_way,
         args=args,
-        next_send_at=utcnow() + timedelta(seconds=get_settings().worker.resend_base_s),
+        next_send_at=utcnow() + timedelta(seconds=ring_in_s or get_settings().worker.resend_base_s),
     )
     session.add(job)
     session.flush()
-    put_in_outbox(session, task.value, job.id, gives_way)
+    if not ring_in_s:
+        put_in_outbox(session, task.value, job.id, gives_way)
     return job.id
+
+
+def ring_job(session: Session, task: Task, subject_id: str) -> None:
+    """Ring after the commit for a subject's waiting job that was added with `ring_in_s`."""
+    waiting = session.scalars(
+        select(JobRow).where(
+            JobRow.task == task.value,
+            JobRow.subject_id == subject_id,
+            JobRow.status == JobStatus.WAITING.value,
+        )
+    )
+    for row in waiting:
+        put_in_outbox(session, row.task, row.id, row.gives_way)
 
 
 @dataclass(slots=True)
@@ -379,6 +395,8 @@ def fail_job(session: Session, job_id: str, code: str, detail: str, *, token: st
 
 def _fail_subject(session: Session, job: JobRow, code: str, detail: str) -> None:
     """A failed stage ends its document, query or build with the reason; other states are left alone."""
+    if job.task in OPTIONAL:
+        return
     now = utcnow()
     if job.subject_kind == "document":
         session.execute(

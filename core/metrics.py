@@ -32,6 +32,11 @@ RERANK_READ = Histogram(
     buckets=(0, 4, 5, 8, 12, 16, 20, 50, 200),
 )
 ANSWER_DEPTH = Counter("geo_answer_depth_total", "Answers by the depth of their evidence", ["depth"])
+REWRITES = Counter(
+    "geo_rewrites_total",
+    "Questions that a model was to rewrite for the search, by policy, and what came of it",
+    ["kind", "outcome"],
+)
 ANSWERS = Counter("geo_answers_total", "Answers by status and mode", ["status", "mode"])
 CLAIMS = Counter("geo_claims_total", "Claims by verdict", ["verdict"])
 INDEX_GENERATION = Gauge(

@@ -697,6 +697,9 @@ class QueryRow(Base):
     task: Mapped[str] = mapped_column(String(16), default="answer")
     priority: Mapped[str] = mapped_column(String(16), default="interactive")
     filters: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    variants: Mapped[list[Any]] = mapped_column(
+        default=list, server_default="[]", doc="{kind, text} that are searched for beside the question"
+    )
     options: Mapped[dict[str, Any]] = mapped_column(default=dict, doc="top_k, explain …")
     policy: Mapped[dict[str, Any]] = mapped_column(default=dict, doc="effective citation policy")
     policy_version: Mapped[int | None]

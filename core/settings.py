@@ -326,6 +326,12 @@ class GenerationSettings(_Section):
     memory_share: float = Field(
         default=0.9, gt=0.1, le=0.98, description="of an accelerator's memory that the engine may take"
     )
+    rewrite_budget_s: float = Field(
+        default=5.0,
+        gt=0,
+        le=60,
+        description="for a policy that has questions rewritten; the search then goes on without",
+    )
     deadline_s: float = Field(default=90.0, gt=0, le=3600, description="writing one answer")
     interactive_deadline_s: float = Field(
         default=300.0, gt=0, le=86_400, description="from the question to its end, waiting included"

@@ -25,6 +25,7 @@ class Task(StrEnum):
     RELINK = "ingest.relink"
     INDEX = "retrieval.index"
     UNINDEX = "retrieval.unindex"
+    REWRITE = "generation.rewrite"
     RERANK = "retrieval.rerank"
     REBUILD = "retrieval.rebuild"
     PLACE = "retrieval.place"
@@ -38,6 +39,7 @@ QUEUES: dict[Task, str] = {
     Task.RELINK: "ingest",
     Task.INDEX: "index",
     Task.UNINDEX: "index",
+    Task.REWRITE: "generate",
     Task.RERANK: "query",
     Task.REBUILD: "rebuild",
     Task.PLACE: "index",
@@ -48,9 +50,13 @@ QUEUES: dict[Task, str] = {
 NEXT: dict[Task, Task] = {
     Task.NORMALIZE: Task.DISAMBIGUATE,
     Task.DISAMBIGUATE: Task.INDEX,
+    Task.REWRITE: Task.RERANK,
     Task.RERANK: Task.ANSWER,
     Task.UNINDEX: Task.PURGE,
 }
+
+# Jobs that a query does without when they fail: their end never ends it.
+OPTIONAL = frozenset({Task.REWRITE})
 
 REAP = "core.reap"
 CANARY = "core.canary"

@@ -68,6 +68,8 @@ class CitationPolicy(BaseModel):
         free_fallback: what `free` does in a language the model does not know: `extract` or `refuse`.
         depth: how much evidence is looked at: `auto` lets a router decide (one passage without the model,
             one, a few, or all); None means the server's.
+        rewrite: what a model may write for the search, and for nothing else: `off` nothing, `llm` the
+            question in other words, `hyde` a passage that might answer it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -86,6 +88,7 @@ class CitationPolicy(BaseModel):
     conflict: Literal["both", "newer", "trusted"] = "both"
     free_fallback: str = Field(default="extract", pattern="^(extract|refuse)$")
     depth: Literal["auto", "full", "few", "one", "extract"] | None = None
+    rewrite: Literal["off", "llm", "hyde"] = "off"
 
     def refusal_words(self, lang: Lang) -> str:
         """The refusal in the question's language (English where it is neither)."""

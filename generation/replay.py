@@ -46,13 +46,14 @@ def compare(old: AnswerView, new: AnswerView) -> dict[str, Any]:
     """What is the same in two answers to one question, and what is not.
 
     Returns:
-        `same` per part (question, policy, profile, evidence, record, status, text, claims), and `differences`
-        in words.
+        `same` per part (question, policy, profile, variants, evidence, record, status, text, claims), and
+        `differences` in words.
     """
     parts: Mapping[str, tuple[Any, Any]] = {
         "question": (old.question, new.question),
         "policy": (old.policy, new.policy),
         "profile": (_profile(old), _profile(new)),
+        "variants": (old.trace.get("variants", []), new.trace.get("variants", [])),
         "evidence": (_evidence(old), _evidence(new)),
         "record": (_record(old), _record(new)),
         "status": (old.status, new.status),

@@ -16,6 +16,7 @@ from core.worker import Task
 from generation import repository
 from generation.replay import compare
 from retrieval.service import submit_query
+from retrieval.variants import variants_of
 
 From = Literal["stored", "fresh"]
 
@@ -27,8 +28,9 @@ def replay(session: Session, scope: Scope, query_id: str, *, evidence: From = "f
         session: an open `Database.write()` session.
         scope: who asks.
         query_id: the query to repeat.
-        evidence: `fresh` retrieves anew on today's index; `stored` answers from the passages, versions,
-            scores and order that the old answer was given, as far as they are still live.
+        evidence: `fresh` retrieves anew on today's index, with the variants of the old search; `stored`
+            answers from the passages, versions, scores and order that the old answer was given, as far as
+            they are still live.
 
     Returns:
         The new query's id; its `replay_of` names the old one.
@@ -51,6 +53,8 @@ def replay(session: Session, scope: Scope, query_id: str, *, evidence: From = "f
             policy=old.policy,
             policy_version=old.policy_version,
             history=old.history,
+            variants=variants_of(old.trace.get("variants", ())),
+            rewriting=old.trace.get("rewrite"),
             replay_of=old.id,
         )
     if not AnswerStatus(old.status).terminal:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -44,6 +44,7 @@ from generation.view_repository import request_cancel as request_cancel
 from generation.view_repository import summaries as summaries
 from retrieval.language import question_language
 from retrieval.live import live_passages
+from retrieval.variants import Variant
 
 _OPEN = (AnswerStatus.QUEUED.value, AnswerStatus.RUNNING.value)
 _PLAN_ROW = 1
@@ -117,6 +118,19 @@ def mark_running(session: Session, query_id: str) -> None:
         .where(QueryRow.id == query_id, QueryRow.status == AnswerStatus.QUEUED.value)
         .values(status=AnswerStatus.RUNNING.value)
     )
+
+
+def store_rewriting(
+    session: Session, query_id: str, told: Mapping[str, Any], variants: Sequence[Variant]
+) -> bool:
+    """What came of rewriting a question; False when its search is over or the query ended."""
+    row = session.get(QueryRow, query_id, with_for_update=True)
+    if row is None or row.status != AnswerStatus.QUEUED.value:
+        return False
+    row.variants = [variant.as_json() for variant in variants]
+    row.trace = {**row.trace, "rewrite": dict(told)}
+    session.flush()
+    return True
 
 
 def store_outcome(session: Session, query_id: str, outcome: Outcome, passages: Mapping[int, Passage]) -> bool:

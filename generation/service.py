@@ -93,6 +93,8 @@ def submit(
         priority=priority,
         deadline_s=deadline_s,
     )
+    kind = effective.rewrite if task != "summarize" else "off"
+    waits = kind != "off" and _live_engine().get("state") == "ready"
     return submit_query(
         session,
         scope,
@@ -107,6 +109,8 @@ def submit(
         history=history,
         kv_tokens=admitted.kv_tokens,
         deadline_s=admitted.deadline_s,
+        rewrite_within_s=settings.generation.rewrite_budget_s if waits else 0.0,
+        rewriting=None if kind == "off" or waits else {"kind": kind, "state": "engine_not_ready"},
     )
 
 
@@ -172,14 +176,10 @@ def engine_status(session: Session) -> EngineStatus:
     """State of the engine: the live key while the generation worker breathes, else the last plan."""
     published = repository.published_plan(session)
     plan = published[0] if published else None
-    try:
-        raw = get_redis().get(ENGINE_KEY)
-    except RedisError:
-        raw = None
-    if not raw:
+    live = _live_engine()
+    if not live:
         detail = "No generation worker was heard of in the last seconds."
         return EngineStatus("unknown", detail, plan, None, None, None, published[1] if published else None)
-    live: dict[str, Any] = json.loads(str(raw))
     return EngineStatus(
         state=live["state"],
         detail=live.get("detail", ""),
@@ -189,3 +189,12 @@ def engine_status(session: Session) -> EngineStatus:
         waiting=live.get("waiting"),
         heard_at=datetime.fromtimestamp(live["at"], UTC),
     )
+
+
+def _live_engine() -> dict[str, Any]:
+    """What the generation worker said in the last seconds; empty when nothing was heard."""
+    try:
+        raw = get_redis().get(ENGINE_KEY)
+    except RedisError:
+        return {}
+    return json.loads(str(raw)) if raw else {}

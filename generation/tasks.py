@@ -24,6 +24,7 @@ from generation.batch_room import BatchRoom
 from generation.cancels import CancelWatch
 from generation.configured import configured_engine
 from generation.requests import Cancelled, HandBack
+from generation.rewriting import rewrite_query
 from generation.runtime import EngineRuntime
 from generation.sources import document_facts
 from generation.stream import EventWriter, done_payload
@@ -83,6 +84,12 @@ def answer(job_id: str) -> None:
     with get_batch_room().place(get_database(), job_id) as free:
         if free:
             _answer(job_id)
+
+
+@get_app().task(name=Task.REWRITE.value)
+def rewrite(job_id: str) -> None:
+    """Write what else one query is to search for."""
+    run_job(job_id, lambda run: rewrite_query(run, get_runtime(), CANCELS))
 
 
 def _answer(job_id: str) -> None:

@@ -27,6 +27,7 @@ from core.types import (
     Usage,
     Verdict,
 )
+from core.worker import OPTIONAL
 from generation.values import (
     AnswerSummary,
     AnswerView,
@@ -220,7 +221,11 @@ def request_cancel(session: Session, row: QueryRow) -> bool:
         .where(*own, JobRow.status == JobStatus.WAITING.value)
         .values(status=JobStatus.CANCELLED.value, finished_at=utcnow())
     )
-    held = session.scalar(select(func.count()).where(*own, JobRow.status == JobStatus.RUNNING.value))
+    held = session.scalar(
+        select(func.count()).where(
+            *own, JobRow.status == JobStatus.RUNNING.value, JobRow.task.not_in(OPTIONAL)
+        )
+    )
     if held:
         return False
     row.status, row.finished_at = AnswerStatus.CANCELLED.value, utcnow()

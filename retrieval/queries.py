@@ -24,6 +24,7 @@ from core.worker import Task
 from retrieval.filters import parse_filters
 from retrieval.live import live_passages
 from retrieval.query_repository import require_collections
+from retrieval.variants import Variant
 
 QueryTask = Literal["answer", "summarize", "search"]
 Priority = Literal["interactive", "batch"]
@@ -68,6 +69,8 @@ class SearchResult:
         route_reports: per route `{state: ok|partial|failed|late, hits, ms, error}`.
         dropped: with `explain`, passages that were recalled and left out, and why.
         profile: id and version of the retrieval profile that ranked; empty until the search has run.
+        rewrite: `{kind, state}` of a policy that has questions rewritten; empty for others.
+        variants: what was searched for beside the question, `{kind, text, weight}`.
         gone: hits that are no longer live, because their document was replaced or deleted since.
     """
 
@@ -84,6 +87,8 @@ class SearchResult:
     error_detail: str | None = None
     gone: int = 0
     profile: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    rewrite: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    variants: tuple[Mapping[str, Any], ...] = ()
 
 
 def clean_question(question: str) -> str:
@@ -134,6 +139,9 @@ def submit_query(
     replay_of: str | None = None,
     kv_tokens: int = 0,
     deadline_s: float | None = None,
+    variants: Sequence[Variant] = (),
+    rewrite_within_s: float = 0.0,
+    rewriting: Mapping[str, Any] | None = None,
 ) -> str:
     """Store a query and ring the retrieval worker after the commit.
 
@@ -152,6 +160,10 @@ def submit_query(
         replay_of: the query that this one repeats.
         kv_tokens: what it is expected to need of the engine; 0 when it does not ask it.
         deadline_s: seconds from now after which it ends unanswered; None: never.
+        variants: texts to search for beside the question.
+        rewrite_within_s: let the generation worker write variants first, and search without them when they
+            are not there so many seconds from now; 0: search at once.
+        rewriting: what the trace says of rewriting already.
 
     Returns:
         The new query's id.
@@ -183,6 +195,8 @@ def submit_query(
             task=task,
             priority=priority,
             filters=dict(filters or {}),
+            variants=[variant.as_json() for variant in variants],
+            trace={"rewrite": dict(rewriting)} if rewriting else {},
             options=dict(options or {}),
             policy=dict(policy or {}),
             policy_version=policy_version,
@@ -193,14 +207,16 @@ def submit_query(
         )
     )
     session.flush()
-    add_job(
-        session,
-        Task.RERANK,
-        tenant_id=scope.tenant_id,
-        subject_kind="query",
-        subject_id=query_id,
-        gives_way=priority == "batch",
-    )
+    for task in (Task.REWRITE, Task.RERANK) if rewrite_within_s else (Task.RERANK,):
+        add_job(
+            session,
+            task,
+            tenant_id=scope.tenant_id,
+            subject_kind="query",
+            subject_id=query_id,
+            gives_way=priority == "batch",
+            ring_in_s=rewrite_within_s if task is Task.RERANK else 0.0,
+        )
     return query_id
 
 
@@ -266,6 +282,8 @@ def get_search_result(session: Session, scope: Scope, query_id: str) -> SearchRe
         index_generation=row.index_generation,
         gone=len(stored) - len(hits),
         profile=row.trace.get("profile", {}),
+        rewrite=row.trace.get("rewrite", {}),
+        variants=tuple(row.trace.get("variants", ())),
         error_code=row.error_code,
         error_detail=row.error_detail,
     )

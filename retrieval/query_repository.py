@@ -24,6 +24,7 @@ from core.models import (
 from core.types import AnswerStatus, Evidence, Scope
 from retrieval.filters import Filters
 from retrieval.live import visible
+from retrieval.variants import Variant, variants_of
 
 _OPEN = (AnswerStatus.QUEUED.value, AnswerStatus.RUNNING.value)
 MAX_FILTER_DOCUMENTS = 2000
@@ -44,6 +45,8 @@ class StoredQuery:
     policy: Mapping[str, Any]
     status: str
     cancel_requested: bool
+    variants: tuple[Variant, ...] = ()
+    rewrite: str = ""  # what became of the rewriting that the policy asks for; empty: nothing yet
 
 
 def require_collections(session: Session, scope: Scope, collection_ids: Sequence[str]) -> tuple[str, ...]:
@@ -131,6 +134,8 @@ def get_query(session: Session, query_id: str) -> StoredQuery:
         policy=row.policy,
         status=row.status,
         cancel_requested=row.cancel_requested,
+        variants=variants_of(row.variants),
+        rewrite=row.trace.get("rewrite", {}).get("state", ""),
     )
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from core.metrics import REWRITES
 from retrieval.depth import losses
 from retrieval.query_outcome import Outcome, Prepared
+from retrieval.query_repository import StoredQuery
 from retrieval.recall import Ranking
+from retrieval.variants import WEIGHT
 
 _MOST_DROPPED = 200  # passages that a trace tells of
 
@@ -25,12 +28,25 @@ def trace_of(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
     }
     if prepared.asked.topic:
         trace["asked"] = asdict(prepared.asked)
+    trace |= _rewriting(prepared.query)
     if prepared.query.task == "search":
         trace["hits"] = list(outcome.hits)
     else:
         trace["best_relevance"] = max((e.score for e in outcome.evidence), default=0.0)
         trace["readings"] = _readings(outcome)
     return trace
+
+
+def _rewriting(query: StoredQuery) -> dict[str, Any]:
+    """The variants that were searched for; `late` where the search did not wait for them any longer."""
+    told: dict[str, Any] = {}
+    if query.variants:
+        told["variants"] = [{**variant.as_json(), "weight": WEIGHT} for variant in query.variants]
+    kind = query.policy.get("rewrite", "off")
+    if kind != "off" and query.task != "summarize" and not query.variants and not query.rewrite:
+        told["rewrite"] = {"kind": kind, "state": "late"}
+        REWRITES.labels(kind, "late").inc()
+    return told
 
 
 def _rerank(ranking: Ranking) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from retrieval.rerank import Scored, TokenCache, final_order
 from retrieval.routes import Recalled, get_route_pool, without_parts
 from retrieval.searches import LazyQuestion, Searches, Snapshot, SnapshotSource
 from retrieval.token_codec import pack_tokens
+from retrieval.variants import Variant
 
 _TOKEN_CACHE_BYTES = 64 << 20  # about 6,000 passages; what is not here is read from the database
 _SNAPSHOT_TRIES = 4  # the last one is taken as it is: the index changes faster than a query is answered
@@ -93,6 +94,7 @@ def rank(
     settings: RetrievalSettings | None = None,
     profile: Profile | None = None,
     plan: Plan | None = None,
+    variants: tuple[Variant, ...] = (),
 ) -> Ranking:
     """Recall, fuse and rerank one question.
 
@@ -106,6 +108,7 @@ def rank(
         settings: default: the process's.
         profile: weights and depths; default: the built-in one.
         plan: how far the rerank goes; default: through the whole head, inside the settings' time budget.
+        variants: what the dense and the lexical route ask for beside the question.
 
     Raises:
         TransientError: every route failed.
@@ -115,7 +118,7 @@ def rank(
     watch = Stopwatch()
     question = LazyQuestion(text)
     k = max(tuned.route_k, 4 * wanted)
-    merged = recall_and_fuse(db, index, scope, question, filters, k, s, watch, tuned)
+    merged = recall_and_fuse(db, index, scope, question, filters, k, s, watch, tuned, variants)
     snapshot, recalled, known, entities = merged.snapshot, merged.recalled, merged.known, merged.entities
     fused = merged.fused
     langs = [known[f.passage_id].passage.lang for f in fused]
@@ -197,11 +200,12 @@ def recall_and_fuse(
     s: RetrievalSettings,
     watch: Stopwatch,
     profile: Profile | None = None,
+    variants: tuple[Variant, ...] = (),
 ) -> Merged:
     """Everything before the rerank: ask the routes, load what is live, merge."""
     tuned = profile or built_in(s)
     snapshot, recalled, known, entities = _recall_live(
-        db, index, scope, question, filters, k, s, watch, entities=tuned.entity > 0
+        db, index, scope, question, filters, k, s, watch, entities=tuned.entity > 0, variants=variants
     )
     fused = fuse(
         question.text,
@@ -225,6 +229,7 @@ def _recall_live(
     watch: Stopwatch,
     *,
     entities: bool,
+    variants: tuple[Variant, ...],
 ) -> tuple[Snapshot, Recalled, LivePassages, EntityHits]:
     """Recall and load what is live, on a snapshot that holds every live version.
 
@@ -250,6 +255,7 @@ def _recall_live(
             Pushdown(db, scope, filters),
             entities=entities,
             checked=attempt > 1,
+            variants=variants,
         )
         threads = get_settings().worker.retrieval_threads * len(Route) * _ROUTE_SPARES
         recalled = get_route_pool(threads).recall(searches.by_route(), deadline_s=s.route_deadline_ms / 1000)

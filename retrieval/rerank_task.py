@@ -94,6 +94,7 @@ def rerank_query(run: JobRun) -> None:
         wanted=sum(page_of(query.options)) if query.task == "search" else profile.profile.max_evidence,
         profile=profile.profile,
         plan=plan_of(query, profile.profile, get_settings().retrieval),
+        variants=query.variants,
     )
     _count(ranking, query.task)
     if query.task == "search":

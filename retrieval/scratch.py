@@ -29,7 +29,7 @@ from core.models import DocumentRow, JobRow, TenantRow
 from core.redis_client import get_redis
 from core.settings import get_settings
 from core.types import DocumentStatus, JobStatus, Role, Scope
-from core.worker import Task, get_app
+from core.worker import QUEUES, Task, get_app
 
 if TYPE_CHECKING:
     from ingest.values import PlacedPassage
@@ -135,7 +135,7 @@ class ScratchStack:
             How many jobs ran.
         """
         _register_tasks()
-        wanted = [task.value for task in (tasks or [task for task in Task if task is not Task.ANSWER])]
+        wanted = [task.value for task in (tasks or [t for t in Task if QUEUES[t] != QUEUES[Task.ANSWER]])]
         done = 0
         while waiting := self._waiting(wanted):
             for n, (task, job_id) in enumerate(waiting, 1):

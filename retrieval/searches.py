@@ -27,6 +27,7 @@ from retrieval.other_names import other_names, terms_beside
 from retrieval.pushdown import Limits, Pushdown
 from retrieval.relevance import Floats, Question, terms
 from retrieval.routes import RouteSearch, search_until_enough
+from retrieval.variants import Variant, joined
 
 
 class DenseIndex(Protocol):
@@ -156,6 +157,7 @@ class Searches:
         checked: whether dense and lexical hits are compared with the live rows as they are found, and more
             are asked for until `k` may be shown. Otherwise they are taken as the index gives them, unless a
             filter is applied to results: whoever loads the passages sees whether one was hidden.
+        variants: texts that the dense and the lexical route ask for beside the question, under it.
         hidden: filled by the routes: ids that an index holds and this scope may not see now.
         entity_hits: filled by the entity route, whose hits are more than an order.
     """
@@ -169,6 +171,7 @@ class Searches:
     pushdown: Pushdown
     entities: bool = True
     checked: bool = True
+    variants: tuple[Variant, ...] = ()
     hidden: set[int] = field(default_factory=set[int])
     entity_hits: list[EntityHits] = field(default_factory=list[EntityHits])
 
@@ -187,18 +190,26 @@ class Searches:
 
     def dense(self) -> Sequence[Hit]:
         """Passages by cosine."""
+        own = self._by_vector(self._vector())
+        others = [self._by_vector(vector) for vector in self._variant_vectors()]
+        return ranked_hits(Route.DENSE, joined(own, others)[: self.k])
+
+    def _by_vector(self, vector: Floats) -> list[tuple[int, float]]:
         passages = self.pushdown.limits().passage_ids
-        vector = self._vector()
-        found = self._widened(lambda n: self.index.dense.search(vector, n, self.scope, passage_ids=passages))
-        return ranked_hits(Route.DENSE, found)
+        return self._widened(lambda n: self.index.dense.search(vector, n, self.scope, passage_ids=passages))
 
     def lexical(self) -> Sequence[Hit]:
         """Passages by BM25, for the words of the question and for other names of what it names."""
-        limits, text = self.pushdown.limits(), self.question.text
+        own = self._by_words(self.question.text)
+        others = [self._by_words(variant.text) for variant in self.variants if variant.by_words]
+        return ranked_hits(Route.LEXICAL, joined(own, others)[: self.k])
+
+    def _by_words(self, text: str) -> list[tuple[int, float]]:
+        limits = self.pushdown.limits()
         with self.db.read() as session:
             names = other_names(text, catalogue_of(session, self.scope.tenant_id))
         beside = terms_beside(search_tokens(text), names) if names else None
-        found = self._widened(
+        return self._widened(
             lambda n: self.index.lexical.search(
                 text,
                 n,
@@ -208,7 +219,6 @@ class Searches:
                 beside=beside,
             )
         )
-        return ranked_hits(Route.LEXICAL, found)
 
     def entity(self) -> Sequence[Hit]:
         """Passages that mention an entity of the question."""
@@ -232,6 +242,17 @@ class Searches:
     def _vector(self) -> Floats:
         """The question as the encoder of this generation sees it."""
         return self.question.get(self.index.model or get_settings().packs.encoder).vector
+
+    def _variant_vectors(self) -> list[Floats]:
+        """Of each variant, a passage encoded as one; a text without a usable vector is left out."""
+        if not self.variants:
+            return []
+        encoder = get_encoder(self.index.model or get_settings().packs.encoder)
+        vectors = [
+            (encoder.encode_passages if variant.kind == "hyde" else encoder.encode_queries)([variant.text])[0]
+            for variant in self.variants
+        ]
+        return [vector for vector in vectors if np.isfinite(vector).all()]
 
     def code(self, wanted: Sequence[Code]) -> Sequence[Hit]:
         """Passages that have a code of the question, the rarer the code the higher its score (at most 1)."""

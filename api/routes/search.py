@@ -43,6 +43,7 @@ async def _search(
             question=body.question,
             task="search",
             filters=body.filters,
+            policy={"rewrite": body.rewrite} if body.rewrite else None,
             options=options,
         ),
     )

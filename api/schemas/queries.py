@@ -30,6 +30,9 @@ class SearchBody(Body):
     top_k: int = Field(10, ge=1, le=1000)
     offset: int = Field(0, ge=0, le=10_000)
     filters: JsonObject | None = None
+    rewrite: Literal["off", "llm", "hyde"] | None = Field(
+        None, description="what a model may write for the search; default: the collection's policy"
+    )
     explain: bool = Field(False, description="report what was recalled and left out, and why")
 
 
@@ -137,6 +140,8 @@ class SearchOut(BaseModel):
     timings_ms: Mapping[str, float]
     index_generation: int | None
     profile: Mapping[str, Any] = Field(description="id and version of the retrieval profile that ranked")
+    rewrite: Mapping[str, Any] = Field(description="kind and state, where the policy has questions rewritten")
+    variants: list[Mapping[str, Any]] = Field(description="what was searched for beside the question")
 
     @classmethod
     def of(cls, found: SearchResult) -> SearchOut:
@@ -152,4 +157,6 @@ class SearchOut(BaseModel):
             timings_ms=found.timings_ms,
             index_generation=found.index_generation,
             profile=found.profile,
+            rewrite=found.rewrite,
+            variants=list(found.variants),
         )

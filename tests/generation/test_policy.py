@@ -57,3 +57,10 @@ def test_length_and_tone_are_bounded_words() -> None:
     assert (short.max_sentences, long.max_sentences) == (2, 4)
     with pytest.raises(InvalidInput, match=r"policy\.tone"):
         parse_policy({"tone": "angry"})
+
+
+def test_what_a_model_may_write_for_the_search_is_off_unless_the_policy_says_so() -> None:
+    assert parse_policy({}).rewrite == "off"
+    assert merged(parse_policy({"rewrite": "hyde"}), {"rewrite": "llm"}).rewrite == "llm"
+    with pytest.raises(InvalidInput, match=r"policy\.rewrite"):
+        parse_policy({"rewrite": "always"})

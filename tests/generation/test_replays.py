@@ -51,6 +51,7 @@ def test_what_differs_is_named(stage: Stage) -> None:
         "question": True,
         "policy": True,
         "profile": True,
+        "variants": True,
         "evidence": True,
         "record": True,
         "status": True,

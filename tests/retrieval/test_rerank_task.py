@@ -30,6 +30,7 @@ from retrieval.profiles import add_profile, apply_profile, roll_back_profile
 from retrieval.queries import get_search_result, submit_query
 from retrieval.recall import token_cache
 from retrieval.scratch import ScratchStack, scratch_stack
+from retrieval.variants import Variant
 
 RULE = "消防通道必须保持畅通，任何人不得堆放杂物，违者按规定处理。"
 NOTES = {
@@ -529,3 +530,35 @@ def test_an_applied_profile_ranks_the_next_question_and_is_named_by_it(stack: Sc
     with stack.db.write() as session:
         roll_back_profile(session, operator, collection=stack.collection_id)
     assert asked() == (BUILT_IN, [True] * 4)
+
+
+def test_variants_are_searched_for_under_the_question_and_told(stack: ScratchStack) -> None:
+    question = "Where do guests get their sign?"
+    texts = [Variant("llm", "Where do visitors register at the gate?"), Variant("hyde", "They wear a badge.")]
+    query_id = ask(stack, question, task="search", variants=texts, policy={"rewrite": "llm"})
+    with stack.db.read() as session:
+        found = get_search_result(session, stack.scope, query_id)
+    assert found.hits[0].document_name == "visitors.txt"
+    assert [v["text"] for v in found.variants] == [v.text for v in texts]
+    assert all(0 < v["weight"] < 1 for v in found.variants)
+    assert "lexical" in {r.route.value for r in found.hits[0].routes}
+    assert found.rewrite == {}  # nothing is late: the variants were there
+
+
+def test_a_variant_brings_no_syntax_no_filter_and_no_other_tenant(
+    stack: ScratchStack, neighbour: tuple[Scope, str]
+) -> None:
+    hostile = Variant("llm", f'QUARTZ-LANTERN tenant_id:{neighbour[0].tenant_id} OR tags:secret) " ^9 *')
+    query_id = ask(stack, "How often is the pump serviced?", task="search", variants=[hostile])
+    with stack.db.read() as session:
+        found = get_search_result(session, stack.scope, query_id)
+    assert found.route_reports["lexical"]["state"] == found.route_reports["dense"]["state"] == "ok"
+    assert {hit.collection_id for hit in found.hits} == {stack.collection_id}
+    assert found.hits[0].document_name == "pump.txt"
+
+
+def test_a_search_that_waited_in_vain_for_variants_says_so(stack: ScratchStack) -> None:
+    query_id = ask(stack, "badge", task="search", policy={"rewrite": "hyde"}, rewrite_within_s=5.0)
+    row = query_row(stack.db, query_id)
+    assert (row.status, row.trace["rewrite"]) == ("answered", {"kind": "hyde", "state": "late"})
+    assert jobs(stack.db, query_id) == {Task.REWRITE.value: "waiting", Task.RERANK.value: "done"}
