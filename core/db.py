@@ -1,7 +1,8 @@
 """Database access: SQLite and PostgreSQL behind the same sessions.
 
 A unit of work that may write opens `Database.write()`, which on SQLite begins IMMEDIATE so that two
-writers queue instead of failing on an upgraded read. Messages put in the session's outbox are sent
+writers queue instead of failing on an upgraded read; the threads of a process do so one after another
+(`core/write_turns.py`). Messages put in the session's outbox are sent
 after the commit; a rolled-back session sends nothing.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +24,7 @@ from sqlalchemy.types import TypeDecorator
 
 from core.errors import DiskFull, TransientError
 from core.settings import Settings, get_settings
+from core.write_turns import WriteTurns
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +82,7 @@ class Database:
         self.engine: Engine = create_engine(url, **options)
         if self.is_sqlite:
             _prepare_sqlite(self.engine, s.busy_timeout_ms)
+        self._turns = WriteTurns(s.busy_timeout_ms / 1000) if self.is_sqlite else None
         self._send = send
 
     @contextmanager
@@ -96,7 +99,8 @@ class Database:
 
         Outbox entries are sent after the commit.
         """
-        with self._translated(), Session(self.engine, expire_on_commit=False) as session:
+        # The turn comes before the connection, so that those who wait for it keep none from the readers.
+        with self._translated(), self._turn(), Session(self.engine, expire_on_commit=False) as session:
             if self.is_sqlite:
                 session.connection(execution_options={"geo_begin": "BEGIN IMMEDIATE"})
             session.info[_OUTBOX] = []
@@ -109,6 +113,9 @@ class Database:
             outbox = session.info.pop(_OUTBOX)
         for task_name, job_id, options in outbox:
             self._deliver(task_name, job_id, options)
+
+    def _turn(self) -> AbstractContextManager[None]:
+        return self._turns.turn() if self._turns is not None else nullcontext()
 
     def _deliver(self, task_name: str, job_id: str, options: dict[str, bool]) -> None:
         if self._send is None:
@@ -126,6 +133,8 @@ class Database:
             text = str(error.orig).lower()
             if "disk is full" in text or "disk i/o" in text or "no space left" in text:
                 raise DiskFull("The database's disk is full; free space and try again.") from error
+            if "database is locked" in text:
+                raise TransientError("The database was busy with other writes for too long.") from error
             raise TransientError(f"The database did not answer: {error.orig}") from error
 
     def dispose(self) -> None:

@@ -50,6 +50,14 @@ def publish(client: redis.Redis, query_id: str, event: str, payload: dict[str, A
     return str(pipe.execute()[0])
 
 
+def last(client: redis.Redis, query_id: str) -> StreamEvent | None:
+    """The newest entry; None where the stream is empty or gone."""
+    newest = cast("list[tuple[str, dict[str, str]]]", client.xrevrange(stream_key(query_id), count=1))
+    for entry_id, fields in newest:
+        return StreamEvent(entry_id, fields["event"], json.loads(fields["data"]))
+    return None
+
+
 def restart(client: redis.Redis, query_id: str) -> None:
     """Tell readers that a new attempt begins: provisional text sent so far is void."""
     publish(client, query_id, "restart", {})

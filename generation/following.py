@@ -22,7 +22,7 @@ from core.redis_client import get_redis
 from core.settings import get_settings
 from core.streams import StreamEvent
 from core.types import AnswerStatus, Scope
-from generation import repository, stream
+from generation import repository, stream, watchers
 from generation.replays import comparison as comparison
 from generation.replays import replay as replay
 from generation.values import AnswerView
@@ -106,12 +106,12 @@ async def events(
     loop = asyncio.get_running_loop()
     watched_until = 0.0
     try:
-        await _quietly(stream.watch(client, query_id, watcher))
+        await _quietly(watchers.watch(client, query_id, watcher))
         watched_until = loop.time() + _WATCH_S
         yield None  # whoever has this has begun to watch, and is missed when it leaves
         async for entry in follower:
             if loop.time() > watched_until:
-                await _quietly(stream.watch(client, query_id, watcher))
+                await _quietly(watchers.watch(client, query_id, watcher))
                 watched_until = loop.time() + _WATCH_S
             ended = ended or (entry is not None and entry.event == "done")
             yield entry
@@ -135,7 +135,7 @@ async def _quietly(action: Awaitable[None]) -> None:
 async def _leave(
     client: redis.asyncio.Redis, scope: Scope, query_id: str, watcher: str, *, cancel: bool
 ) -> None:
-    await _quietly(stream.unwatch(client, query_id, watcher))
+    await _quietly(watchers.unwatch(client, query_id, watcher))
     if not cancel:
         return
     await asyncio.sleep(get_settings().api.disconnect_grace_s)
@@ -195,7 +195,7 @@ def cancel_if_unwatched(scope: Scope, query_id: str) -> bool:
         Whether a cancel was asked for.
     """
     try:
-        if stream.watched(get_redis(), query_id):
+        if watchers.watched(get_redis(), query_id):
             return False
     except RedisError:
         return False  # nobody can tell who watches: the engine's deadline ends it

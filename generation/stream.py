@@ -34,7 +34,6 @@ DELTAS_PER_S = 100
 _STREAM_ID = re.compile(r"^\d{1,20}-\d{1,20}$")
 _STORED_ID = re.compile(r"^stored-(\d{1,9})$")
 _ENDED_ROUNDS = 2  # quiet rounds after a terminal row before the stored state is sent instead
-_WATCHER_TTL_S = 15.0
 _RECONNECT_S = 1.0
 
 
@@ -48,10 +47,17 @@ class EventWriter:
     def __init__(self, client: redis.Redis, query_id: str, *, interval_s: float = DELTA_INTERVAL_S) -> None:
         self._client, self._query_id, self._interval_s = client, query_id, interval_s
         self._pending, self._claim, self._sent_at = "", 0, 0.0
+        self._told: dict[str, Any] | None = None  # sources of an attempt that told nothing else
 
     def sources(self, evidence: Iterable[Evidence]) -> None:
-        """Tell what may be cited, before any text."""
-        self._publish("sources", {"sources": [source_payload(e) for e in evidence]})
+        """Tell what may be cited, before any text; an attempt that only repeats them stays silent."""
+        payload = {"sources": [source_payload(e) for e in evidence]}
+        told, self._told = self._told, None
+        if payload == told:
+            return
+        if told is not None:
+            self._publish("restart", {})
+        self._publish("sources", payload)
 
     def delta(self, claim: int, text: str) -> None:
         """Append provisional text of claim number `claim`."""
@@ -80,15 +86,19 @@ class EventWriter:
     def begin(self) -> None:
         """An attempt begins: where an earlier one has told something, readers drop what they have.
 
-        The stream itself is asked, because an attempt that was handed back or died is not always counted.
+        The stream itself is asked, because an attempt that was handed back or died is not always counted. One
+        that has told only the sources leaves nothing to drop: where many wait for an engine that restarts,
+        each is handed back and taken up again once a second.
         """
         self._pending = ""
         try:
-            told = self._client.exists(streams.stream_key(self._query_id))
+            last = streams.last(self._client, self._query_id)
         except RedisError:
             log.warning("event_not_published", extra={"query_id": self._query_id, "event_name": "restart"})
             return
-        if told:
+        if last is not None and last.event == "sources":
+            self._told = last.payload
+        elif last is not None:
             self._publish("restart", {})
 
     def done(self, payload: dict[str, Any]) -> None:
@@ -266,34 +276,3 @@ async def _stream_exists(client: redis.asyncio.Redis, query_id: str) -> bool:
         return bool(await client.exists(streams.stream_key(query_id)))
     except RedisError:
         return False
-
-
-# -- who is watching ---------------------------------------------------------------------------
-
-
-def _watchers_key(query_id: str) -> str:
-    return f"geo:query:{query_id}:watchers"
-
-
-async def watch(client: redis.asyncio.Redis, query_id: str, watcher: str) -> None:
-    """Say that `watcher` reads this query's stream now; to be renewed every few seconds."""
-    key = _watchers_key(query_id)
-    async with client.pipeline(transaction=False) as pipe:
-        pipe.zadd(key, {watcher: time.time()})
-        pipe.expire(key, 3600)
-        await pipe.execute()
-
-
-async def unwatch(client: redis.asyncio.Redis, query_id: str, watcher: str) -> None:
-    """Say that `watcher` has gone."""
-    await client.zrem(_watchers_key(query_id), watcher)
-
-
-def watched(client: redis.Redis, query_id: str) -> bool:
-    """Whether anybody read the query's stream within the last seconds."""
-    return bool(client.zcount(_watchers_key(query_id), time.time() - _WATCHER_TTL_S, "+inf"))
-
-
-def is_terminal(status: str) -> bool:
-    """Whether a stored status is final."""
-    return AnswerStatus(status).terminal

@@ -98,6 +98,9 @@ def rank(
 ) -> Ranking:
     """Recall, fuse and rerank one question.
 
+    Questions are answered from the generation before while a new one is loaded. Where that one holds no
+    answer, the question waits and is asked again: a document that is ready is never refused.
+
     Args:
         db: for short reads; none is open while the encoder works.
         index: gives one snapshot per recall, so that both routes see the same generation.
@@ -114,6 +117,25 @@ def rank(
         TransientError: every route failed.
     """
     s = settings or get_settings().retrieval
+    ranking = _rank_once(db, index, scope, text, filters, wanted, s, profile, plan, variants)
+    answered = any(r.relevance >= s.refusal_threshold for r in ranking.ranked)
+    if answered or index.snapshot(wait=True).generation == ranking.generation:
+        return ranking
+    return _rank_once(db, index, scope, text, filters, wanted, s, profile, plan, variants)
+
+
+def _rank_once(
+    db: Database,
+    index: SnapshotSource,
+    scope: Scope,
+    text: str,
+    filters: Filters,
+    wanted: int,
+    s: RetrievalSettings,
+    profile: Profile | None,
+    plan: Plan | None,
+    variants: tuple[Variant, ...],
+) -> Ranking:
     tuned = profile or built_in(s)
     watch = Stopwatch()
     question = LazyQuestion(text)

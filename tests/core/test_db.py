@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 from sqlalchemy import func, select
 
 from core.db import Database
 from core.models import AuditRow
+from core.write_turns import WriteTurns
+from tests.core import crowd_of_writers
 
 
 @pytest.mark.parametrize(
@@ -41,3 +46,76 @@ def test_times_come_back_aware(database: Database) -> None:
     with database.read() as session:
         at = session.scalars(select(AuditRow.at)).one()
     assert at.utcoffset() is not None
+
+
+def test_writers_of_a_process_come_in_turn(sqlite_database: Database) -> None:
+    came: list[int] = []
+
+    def write(number: int) -> None:
+        with sqlite_database.write():
+            came.append(number)
+
+    with sqlite_database.write():
+        threads = [threading.Thread(target=write, args=(n,)) for n in range(40)]
+        for thread in threads:
+            thread.start()
+            time.sleep(0.005)  # so that they ask in this order
+    for thread in threads:
+        thread.join()
+    assert came == list(range(40))
+
+
+def test_writers_that_wait_keep_no_connection_from_the_readers(sqlite_database: Database) -> None:
+    with sqlite_database.write():
+        threads = [threading.Thread(target=_write_one, args=(sqlite_database, n)) for n in range(64)]
+        for thread in threads:
+            thread.start()
+        with sqlite_database.read() as session:
+            assert session.scalar(select(func.count()).select_from(AuditRow)) == 0
+    for thread in threads:
+        thread.join()
+
+
+def test_a_writer_that_fails_passes_its_turn_on(sqlite_database: Database) -> None:
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), sqlite_database.write():
+            raise ZeroDivisionError
+    _write_one(sqlite_database, 0)
+
+
+def test_a_turn_that_is_never_passed_on_stops_nobody_for_ever() -> None:
+    turns = WriteTurns(patience_s=0.05)
+    turns._wait()  # and its thread is gone
+    with turns.turn():
+        pass
+    with turns.turn():
+        pass
+
+
+def test_an_interrupted_wait_leaves_the_line() -> None:
+    turns = WriteTurns(patience_s=30)
+    with turns.turn(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading.Event, "wait", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            turns._wait()
+    with turns.turn():
+        assert not turns._line
+
+
+def test_two_processes_with_sixty_writers_each_fail_no_write(sqlite_database: Database) -> None:
+    """Each transaction keeps the lock for about a millisecond; SQLite alone lets some wait for seconds."""
+    url = str(sqlite_database.engine.url)
+    beside = [subprocess.Popen([sys.executable, "-m", "tests.core.crowd_of_writers", url]) for _ in range(2)]
+    assert [process.wait(timeout=60) for process in beside] == [0, 0]
+    with sqlite_database.read() as session:
+        written = session.scalar(select(func.count()).select_from(AuditRow))
+    assert written == 2 * crowd_of_writers.THREADS * crowd_of_writers.ROWS_EACH
+
+
+def _write_one(db: Database, number: int) -> None:
+    with db.write() as session:
+        session.add(AuditRow(tenant_id="t", principal=f"p{number}", action="a", subject="s"))
+
+
+def _interrupted(*_: object) -> bool:
+    raise KeyboardInterrupt

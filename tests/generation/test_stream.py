@@ -68,6 +68,32 @@ def test_many_streams_share_the_worker_s_entries_and_the_first_text_never_waits(
     assert len(get_redis().xrange(streams.stream_key("qry_a"))) == 4
 
 
+def test_attempts_that_are_handed_back_tell_the_sources_once(library: Library) -> None:
+    query_id, _ = library.ask()
+    with library.db.read() as session:
+        evidence = repository.load_evidence(session, library.scope, query_id)
+    assert evidence
+
+    def names() -> list[str]:
+        entries = get_redis().xrange(streams.stream_key(query_id))
+        return [fields["event"] for _, fields in entries]  # type: ignore[union-attr]
+
+    for _ in range(3):
+        writer = EventWriter(get_redis(), query_id, interval_s=0)
+        writer.begin()
+        writer.sources(evidence)
+    assert names() == ["sources"]
+    writer.delta(0, "The ")
+    again = EventWriter(get_redis(), query_id, interval_s=0)
+    again.begin()
+    again.sources(evidence)
+    assert names() == ["sources", "delta", "restart", "sources"]
+    other = EventWriter(get_redis(), query_id, interval_s=0)
+    other.begin()
+    other.sources(evidence[:0])
+    assert names()[4:] == ["restart", "sources"]
+
+
 async def test_a_reader_resumes_after_the_last_event_it_saw(
     client: redis.asyncio.Redis, library: Library
 ) -> None:

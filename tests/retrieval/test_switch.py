@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -121,3 +122,38 @@ def test_switch_between_the_routes_and_the_load_shows_the_new_version(
         stack.db, get_reader(), stack.scope, text="How much is the harbour fee?", filters=Filters(), wanted=5
     )
     assert [r.stored.passage.text for r in ranking.ranked] == ["The harbour fee is 620 crowns per night."]
+
+
+def test_a_document_that_is_ready_is_found_while_its_generation_is_loaded(
+    stack: ScratchStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = get_reader()
+    assert reader.snapshot().generation == 0
+    loading, may_load = threading.Event(), threading.Event()
+    load = reader._load
+
+    def slow() -> Any:
+        loading.set()
+        may_load.wait(10)
+        return load()
+
+    monkeypatch.setattr(reader, "_load", slow)
+    blob = BlobStore.of().stage([b"The harbour fee is 410 crowns per night."], 1 << 20)
+    with stack.db.write() as session:
+        register_upload(session, stack.scope, collection=stack.collection_id, blob=blob, file_name="fee.txt")
+    stack.run_jobs()
+    beside = threading.Thread(target=reader.snapshot)
+    beside.start()
+    assert loading.wait(10)
+    threading.Timer(0.5, may_load.set).start()
+    ranking = rank(
+        stack.db,
+        reader,
+        stack.scope,
+        text="What is the harbour fee?",
+        filters=Filters(),
+        wanted=5,
+    )
+    beside.join()
+    assert ranking.generation == 1
+    assert "410" in ranking.ranked[0].stored.passage.text
