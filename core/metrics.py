@@ -37,6 +37,9 @@ REWRITES = Counter(
     "Questions that a model was to rewrite for the search, by policy, and what came of it",
     ["kind", "outcome"],
 )
+LISTWISE = Counter(
+    "geo_listwise_total", "Answers whose passages a model was to order, by what came of it", ["outcome"]
+)
 ANSWERS = Counter("geo_answers_total", "Answers by status and mode", ["status", "mode"])
 CLAIMS = Counter("geo_claims_total", "Claims by verdict", ["verdict"])
 INDEX_GENERATION = Gauge(

@@ -332,6 +332,9 @@ class GenerationSettings(_Section):
         le=60,
         description="for a policy that has questions rewritten; the search then goes on without",
     )
+    listwise_budget_s: float = Field(
+        default=3.0, gt=0, le=60, description="for a policy that has the model order the passages"
+    )
     deadline_s: float = Field(default=90.0, gt=0, le=3600, description="writing one answer")
     interactive_deadline_s: float = Field(
         default=300.0, gt=0, le=86_400, description="from the question to its end, waiting included"

@@ -23,12 +23,14 @@ class Framed:
         budget: tokens that it was allowed.
         full: tokens that it would have been allowed by an idle engine.
         answer_tokens: that the answer may have.
+        listwise: the model ordered its passages.
     """
 
     prompt: Prompt
     budget: int
     full: int
     answer_tokens: int
+    listwise: bool = False
 
     @property
     def kv_tokens(self) -> int:
@@ -46,6 +48,7 @@ class Framed:
             "order": [e.passage.id for e in self.prompt.included],
             "prompt_budget": self.budget,
             "full_budget": self.full,
+            **({"listwise": True} if self.listwise else {}),
         }
 
 
@@ -63,7 +66,13 @@ class Framer:
         self._state, self._runtime, self._settings, self._lang = state, runtime, settings, lang
 
     def frame(
-        self, engine: Engine, mode: CitationMode, evidence: Sequence[Evidence], *, section: bool = False
+        self,
+        engine: Engine,
+        mode: CitationMode,
+        evidence: Sequence[Evidence],
+        *,
+        section: bool = False,
+        ranked: Sequence[int] = (),
     ) -> Framed:
         """The prompt for this evidence.
 
@@ -72,10 +81,13 @@ class Framer:
             mode: `quote` or `free`.
             evidence: by marker.
             section: it is a section of a document, whose passages stay in the document's order.
+            ranked: passage ids as a model ordered them, best first: so they stand, and so they are left out.
         """
         answer_tokens = self._answer_tokens(engine.planned.plan)
         full = engine.planned.plan.max_model_len - answer_tokens
         budget = self._budget(engine, full, answer_tokens)
+        if self._state.replayed.get("listwise"):
+            ranked = self._state.replayed.get("order", ())
         prompt = build_prompt(
             self._state.question,
             evidence,
@@ -87,12 +99,13 @@ class Framer:
             summarize=self._state.task == "summarize",
             history=self._state.history,
             specials=engine.special_tokens,
-            order=[e.passage.id for e in evidence] if section else self._order(evidence),
+            order=[e.passage.id for e in evidence] if section else ranked or self._order(evidence),
+            ranked=ranked,
         )
         if not section:
             form = Form(self._lang, mode, self._state.policy.tone)
             self._runtime.prompts.note(self._state.tenant_id, form, [e.passage.id for e in prompt.included])
-        return Framed(prompt, budget, full, answer_tokens)
+        return Framed(prompt, budget, full, answer_tokens, listwise=bool(ranked))
 
     def _answer_tokens(self, plan: EnginePlan) -> int:
         wanted = self._state.policy.max_answer_tokens or plan.answer_reserve

@@ -70,6 +70,7 @@ class CitationPolicy(BaseModel):
             one, a few, or all); None means the server's.
         rewrite: what a model may write for the search, and for nothing else: `off` nothing, `llm` the
             question in other words, `hyde` a passage that might answer it.
+        listwise: whether the model orders the passages before it writes, where it has shown that it can.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -89,6 +90,7 @@ class CitationPolicy(BaseModel):
     free_fallback: str = Field(default="extract", pattern="^(extract|refuse)$")
     depth: Literal["auto", "full", "few", "one", "extract"] | None = None
     rewrite: Literal["off", "llm", "hyde"] = "off"
+    listwise: bool = False
 
     def refusal_words(self, lang: Lang) -> str:
         """The refusal in the question's language (English where it is neither)."""

@@ -130,6 +130,7 @@ def build_prompt(
     history: Sequence[Mapping[str, str]] = (),
     specials: Sequence[str] = (),
     order: Sequence[int] = (),
+    ranked: Sequence[int] = (),
 ) -> Prompt:
     """Fill the budget: rules and question first, then whole passages by score, then history.
 
@@ -149,6 +150,7 @@ def build_prompt(
         history: earlier `{role, content}` turns, oldest first; the newest that fit are kept.
         specials: the tokenizer's special tokens.
         order: passage ids as they should stand; passages that it does not name follow by id.
+        ranked: passage ids that go before the scores where not all passages fit, best first.
     """
     tongue = Lang.ZH if lang is Lang.ZH else Lang.EN
     rules = _rules("summarize" if summarize else "answer", mode, tone, tongue)
@@ -160,7 +162,8 @@ def build_prompt(
     texts = {e.marker: passage_text(e, specials) for e in evidence}
     costs = {marker: count(_block(99, text)) + 2 for marker, text in texts.items()}
     included: list[Evidence] = []
-    for candidate in sorted(evidence, key=lambda e: (-e.score, e.marker)):
+    rank = {passage_id: n for n, passage_id in enumerate(ranked)}
+    for candidate in sorted(evidence, key=lambda e: (rank.get(e.passage.id, len(rank)), -e.score, e.marker)):
         if costs[candidate.marker] <= room:
             included.append(candidate)
             room -= costs[candidate.marker]

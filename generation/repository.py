@@ -164,6 +164,7 @@ def store_outcome(session: Session, query_id: str, outcome: Outcome, passages: M
             "text": outcome.text,
             "notices": [asdict(notice) for notice in outcome.notices],
             "record": dict(outcome.record),
+            **({"listwise": dict(outcome.listwise)} if outcome.listwise else {}),
         },
     }
     row.error_code = row.error_detail = None

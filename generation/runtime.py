@@ -27,6 +27,7 @@ from core.types import EnginePlan
 from core.worker import Task, send_job
 from generation import repository
 from generation.engine_losses import loss_told, note_loss
+from generation.listwise_check import ListwiseGate
 from generation.pressure import Promises
 from generation.prompt_book import PromptBook
 from generation.requests import Cancelled, Engine, HandBack
@@ -71,7 +72,7 @@ class EngineRuntime:
         self._hopeless = False  # the settings must change before it can start
         self._published: EnginePlan | None = None
         self.active = 0  # answers that use the engine now
-        self.prompts, self.promises = PromptBook(), Promises()
+        self.prompts, self.promises, self.listwise = PromptBook(), Promises(), ListwiseGate()
         self.kv_used_share = 0.0  # as the herald last saw it
         self.handing_back = False
         self.on_busy: Callable[[], None] = lambda: None  # called when an answer begins to use the engine

@@ -51,6 +51,7 @@ class Outcome:
         mode_reason: why `mode_used` is not the mode asked for, or empty.
         notices: what a reader should know beside the claims.
         evidence: what the answer was made from, where it is not what retrieval stored (a summary).
+        listwise: what came of having the model order the passages; empty where it was not to.
         record: what a replay compares: model, plan, seed, digests of prompt and grammar.
     """
 
@@ -64,3 +65,4 @@ class Outcome:
     notices: tuple[Notice, ...] = ()
     record: Mapping[str, Any] = field(default_factory=dict[str, Any])
     evidence: tuple[Evidence, ...] | None = None
+    listwise: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -20,6 +20,7 @@ from generation.board import ClaimBoard
 from generation.cancels import CancelWatch
 from generation.entail import configured_entailment
 from generation.framing import Framed, Framer
+from generation.listwise_order import listwise_order
 from generation.notices import (
     instructions_notice,
     left_out_notice,
@@ -89,6 +90,7 @@ class AnswerWriter:
         self._looked = begun
         self._repeats = False  # the model says again what it has said: a small model's loop
         self._record: dict[str, Any] = {}
+        self._listwise: dict[str, Any] = {}
 
     def write(self) -> Outcome:
         """The outcome to store; claims have been published, `done` has not."""
@@ -161,7 +163,10 @@ class AnswerWriter:
             self._timings["engine_wait"] = elapsed_ms(begun)
             if self._stop():
                 return self._outcome(AnswerStatus.CANCELLED, scheme.mode)
-            framed = self._framer.frame(engine, scheme.mode, self._evidence)
+            ranked = self._ranked(engine)
+            if self._stop():
+                return self._outcome(AnswerStatus.CANCELLED, scheme.mode)
+            framed = self._framer.frame(engine, scheme.mode, self._evidence, ranked=ranked)
             try:
                 grammar = scheme.grammar(framed.prompt.numbered, max_sentences=self._max_sentences())
             except InvalidInput as error:
@@ -179,6 +184,16 @@ class AnswerWriter:
             why = "no generated sentence was fully borne out; the best source sentence stands beside it"
             return self._with_extract(1, scheme.mode, why)
         return self._outcome(status, scheme.mode, reason=reason)
+
+    def _ranked(self, engine: Engine) -> Sequence[int]:
+        """Passage ids as the model orders them; empty where it is not asked to, or cannot."""
+        if not self._state.policy.listwise or self._state.replayed.get("order"):
+            return ()
+        ordered = listwise_order(self._state, self._evidence, engine, self._runtime.listwise, self._lang)
+        self._listwise = ordered.told
+        if ordered.usage is not None:
+            self._count(Chunk("", usage=ordered.usage))
+        return ordered.ids
 
     def _with_extract(self, sentences: int, mode: CitationMode, why: str) -> Outcome:
         """An answer always has a sentence that is supported; the source's own words are."""
@@ -319,6 +334,7 @@ class AnswerWriter:
             timings_ms=self._timings,
             notices=tuple(self._board.notices),
             record=self._record,
+            listwise=self._listwise,
         )
 
 

@@ -64,3 +64,9 @@ def test_what_a_model_may_write_for_the_search_is_off_unless_the_policy_says_so(
     assert merged(parse_policy({"rewrite": "hyde"}), {"rewrite": "llm"}).rewrite == "llm"
     with pytest.raises(InvalidInput, match=r"policy\.rewrite"):
         parse_policy({"rewrite": "always"})
+
+
+def test_the_model_orders_passages_only_where_the_policy_says_so() -> None:
+    assert parse_policy({}).listwise is False
+    with pytest.raises(InvalidInput, match=r"policy\.listwise"):
+        parse_policy({"listwise": "sometimes"})
