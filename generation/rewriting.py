@@ -100,11 +100,12 @@ def _write(
     """The model's text; a question that is cut off is none."""
     generation = get_settings().generation
     room = engine.planned.plan.max_model_len - MAX_TOKENS[kind] - 32
-    messages = rewrite_messages(
-        kind, state.question, state.history, lang=lang, specials=engine.special_tokens
-    )
-    if sum(engine.count_tokens(m.content) + 8 for m in messages) > room:
-        messages = rewrite_messages(kind, state.question[: room // 2], (), lang=lang)
+    specials = engine.special_tokens
+    messages = rewrite_messages(kind, state.question, state.history, lang=lang, specials=specials)
+    tokens = sum(engine.count_tokens(m.content) + 8 for m in messages)
+    if tokens > room:
+        messages = rewrite_messages(kind, state.question[: room // 2], (), lang=lang, specials=specials)
+        tokens = room
     request = GenerationRequest(
         id=f"{state.id}-rewrite-{time.monotonic_ns()}",
         messages=messages,
@@ -117,7 +118,7 @@ def _write(
     cancels.add(state.id, lambda: engine.cancel(request.id))
     text, ended = "", ""
     try:
-        with runtime.promises.held(room):
+        with runtime.promises.held(tokens + MAX_TOKENS[kind]):
             for chunk in engine.generate(request):
                 text += chunk.text
                 ended = chunk.finish_reason or ended

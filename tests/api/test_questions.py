@@ -88,6 +88,8 @@ def test_lone_surrogates_are_refused_or_replaced(client: TestClient, collection:
     [
         {"policy": {"mode": "guess"}},
         {"policy": {"unknown": 1}},
+        {"policy": {"rewrite": "always"}},
+        {"policy": {"listwise": "sometimes"}},
         {"policy": {"max_sentences": 10**30}},
         {"filters": {"documents": "x"}},
         {"filters": {"unknown": 1}},
@@ -102,6 +104,15 @@ def test_bad_options_are_named(client: TestClient, collection: str, more: dict[s
     answer = client.post("/v1/queries", json={"question": "q", "collection": collection, **more})
     assert answer.status_code == 422
     assert answer.json()["code"] == "invalid_input"
+
+
+def test_a_search_that_no_engine_could_rewrite_says_so(
+    client: TestClient, collection: str, finishing: None
+) -> None:
+    body = {"question": "pump", "collection": collection, "rewrite": "hyde"}
+    found = client.post("/v1/search", json=body).json()
+    assert (found["rewrite"], found["variants"]) == ({"kind": "hyde", "state": "engine_not_ready"}, [])
+    assert client.post("/v1/search", json=body | {"rewrite": "always"}).status_code == 422
 
 
 def test_policy_is_versioned_and_checked(client: TestClient, collection: str) -> None:

@@ -13,6 +13,7 @@ from sqlalchemy import select, update
 from core.db import Database, utcnow
 from core.jobs import claim, fail_job, run_job
 from core.models import JobRow, QueryRow
+from core.reaper import reap
 from core.redis_client import get_redis
 from core.types import JobStatus, Lang
 from core.worker import Task
@@ -163,6 +164,21 @@ def test_a_worker_that_is_killed_again_and_again_ends_no_query(asked: Asked) -> 
         fail_job(session, run.id, "worker_died", "three times")
     assert asked.library.row(query_id).status == "queued"
     assert asked.job(query_id, Task.RERANK).status == JobStatus.WAITING.value
+
+
+def test_a_search_whose_rewriting_was_killed_is_rung_when_the_budget_is_over(asked: Asked) -> None:
+    query_id = asked.ask(rewrite="llm")
+    claim(asked.library.db, [asked.job(query_id, Task.REWRITE).id])  # and nothing more is heard of it
+    waiting = {"query": 0, "generate": 0}
+    assert reap(asked.library.db, waiting)["resent"] == 0
+    with asked.library.db.write() as session:
+        session.execute(
+            update(JobRow)
+            .where(JobRow.subject_id == query_id, JobRow.task == Task.RERANK.value)
+            .values(next_send_at=utcnow())
+        )
+    assert reap(asked.library.db, waiting)["resent"] == 1
+    assert asked.job(query_id, Task.RERANK).sends == 1
 
 
 def test_a_language_that_the_model_does_not_write_is_not_asked(asked: Asked, model: FakeEngine) -> None:
