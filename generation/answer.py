@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.types import Citation, Claim, Evidence, SentenceScore, Span, Verdict
+from generation.bare_answers import about_the_source, beside_the_question
 from generation.entail import Entails, with_entailment
 from generation.untrusted import instructs
 from generation.verify import Judgement, judge_all, judge_together, quote_is_exact
@@ -25,6 +26,7 @@ _CODE = re.compile(r"[^\W_]*\d(?:[\w,.-]*\w)?")
 _OPEN_END = re.compile(r"(?:\b(?:the|a|an|of|and|or|than|because|with)|[和与及或])[.。!?！？]*$")
 _LEAST_WORDS = 2  # of a generated sentence in a language with spaces
 _SAME_WORDS = 0.8  # overlap from which two sentences say the same
+_ELSEWHERE_COVER = 0.9  # of a claim's words in a passage that it does not cite, so that it is tied to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ def settled(
     show_partial: bool,
     shown: Sequence[str] = (),
     entails: Entails | None = None,
+    question: str = "",
 ) -> Claim:
     """The final form of a generated sentence.
 
@@ -146,6 +149,7 @@ def settled(
         show_partial: whether a claim that is only partly borne out may stay (marked as such).
         shown: texts of earlier claims; a repetition is removed.
         entails: an entailment model's word, where one is configured.
+        question: that it answers; a claim of a few words has to stand where the question's words do.
     """
     if instructs(text):
         return _removed("instruction_echoed", Verdict.UNSUPPORTED)
@@ -155,19 +159,30 @@ def settled(
         return _removed("repeated", Verdict.SUPPORTED)
     by_marker = {e.marker: e for e in evidence}
     cited = [by_marker[m] for m in markers if m in by_marker]
+    if about_the_source(text, cited or evidence):
+        return _stand_in(text, evidence, shown, "about_the_source")
     own = with_entailment(text, judge_all(text, cited), entails)
     if own and own[0][1].verdict is Verdict.SUPPORTED:
+        if beside_the_question(text, question, own):
+            return _stand_in(text, evidence, shown, "beside_the_question")
         return _kept(text, own, own[0][1].reason)
     joined = judge_together(text, cited)
     if joined and joined[0][1].verdict is Verdict.SUPPORTED:
         return _kept(text, joined, joined[0][1].reason)
     others = with_entailment(text, judge_all(text, [e for e in evidence if e not in cited]), entails)
-    if others and others[0][1].verdict is Verdict.SUPPORTED:
+    if _tied_elsewhere(others) and not beside_the_question(text, question, others[:1]):
         return _kept(text, others[:1], "reattributed;" + others[0][1].reason)
     if show_partial and own and own[0][1].verdict is Verdict.PARTIAL:
         return _kept(text, own, own[0][1].reason)
     why = own[0][1].reason if own else "marker_out_of_range" if markers else "no_marker"
     return _stand_in(text, evidence, shown, why)
+
+
+def _tied_elsewhere(others: Sequence[tuple[Evidence, Judgement]]) -> bool:
+    """Whether a passage that the claim does not cite bears it out, nearly word for word."""
+    return (
+        bool(others) and others[0][1].verdict is Verdict.SUPPORTED and others[0][1].score >= _ELSEWHERE_COVER
+    )
 
 
 def without_preamble(text: str) -> str:

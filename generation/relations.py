@@ -11,6 +11,7 @@ from collections import Counter
 from functools import lru_cache
 from itertools import pairwise
 
+from core.types import Span
 from generation.wording import content_terms, name_key, names_of, stem, words_of
 
 # -- how many ----------------------------------------------------------------------------------
@@ -217,6 +218,26 @@ def spliced_from(claim: str, sentence: str, above: str = "") -> str:
     ours, theirs = Counter(words_of(claim)), Counter(words_of(sentence))
     terms = content_terms(claim)
     return next((w for w, n in ours.items() if n > max(1, theirs[w]) and stem(w) in terms), "")
+
+
+def subject_from_later(claim: str, passage: str, carried: Span, above: str = "") -> str:
+    """A name that opens the claim and stands only after the sentences that carry it; else the empty string.
+
+    What a sentence says may be said of a name before it (`She was elected`), hardly of one that comes later.
+
+    Args:
+        claim: one sentence.
+        passage: that bears it out.
+        carried: the sentences that do, as offsets into the passage.
+        above: names above the passage.
+    """
+    so_far = name_key(f"{above} {passage[: carried.end]}")
+    later = name_key(passage[carried.end :])
+    for name in names_of(claim):
+        key = name_key(name)
+        if name in claim[: len(claim) // 3] and key in later and key not in so_far:
+            return name
+    return ""
 
 
 def _between(text: str, first: str, second: str) -> str | None:

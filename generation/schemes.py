@@ -39,12 +39,14 @@ class Settling:
         show_partial: whether partly borne out claims may stay.
         shown: texts of the claims before it.
         entails: the entailment model, where one is configured.
+        question: that is answered; empty for a summary.
     """
 
     evidence: Sequence[Evidence]
     show_partial: bool
     shown: Sequence[str]
     entails: Entails | None = None
+    question: str = ""
 
 
 class Scheme(Protocol):
@@ -91,6 +93,7 @@ class FreeScheme:
             show_partial=with_.show_partial,
             shown=with_.shown,
             entails=with_.entails,
+            question=with_.question,
         )
 
 

@@ -26,6 +26,7 @@ from generation.relations import (
     roles_swapped,
     sole_added,
     spliced_from,
+    subject_from_later,
 )
 from generation.wording import (
     content_terms,
@@ -110,6 +111,8 @@ def _concluded(
         return Judgement(Verdict.PARTIAL, "sole", cover, span)
     if spliced := spliced_from(claim, closest, about):
         return Judgement(Verdict.PARTIAL, f"spliced:{spliced}", cover, span)
+    if span is not None and (later := subject_from_later(claim, context, span, about)):
+        return Judgement(Verdict.PARTIAL, f"spliced:{later}", cover, span)
     return Judgement(Verdict.SUPPORTED, f"words={cover:.2f}", cover, span)
 
 

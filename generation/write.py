@@ -175,12 +175,15 @@ class AnswerWriter:
             with self._runtime.promises.held(framed.kv_tokens):
                 status, reason = self._stream(engine, framed, scheme, grammar)
         self._timings["generate"] = elapsed_ms(begun) - self._timings["engine_wait"]
+        if reason == "token_limit" and not any(c.text for c in self._board.claims):
+            why = "no generated sentence was finished within the token limit"
+            return self._with_extract(self._settings.generation.max_sentences, CitationMode.EXTRACT, why)
         if status is not AnswerStatus.ANSWERED:
             return self._outcome(status, scheme.mode, reason=reason)
         if not any(c.text for c in self._board.claims):
             why = "no generated sentence was borne out by the evidence"
             return self._with_extract(self._settings.generation.max_sentences, CitationMode.EXTRACT, why)
-        if not any(c.text and c.verdict is Verdict.SUPPORTED for c in self._board.claims):
+        if not any(_written_and_supported(c) for c in self._board.claims):
             why = "no generated sentence was fully borne out; the best source sentence stands beside it"
             return self._with_extract(1, scheme.mode, why)
         return self._outcome(status, scheme.mode, reason=reason)
@@ -282,7 +285,8 @@ class AnswerWriter:
             return Claim("", (), Verdict.UNSUPPORTED, "cut_off")
         shown = [c.text for c in self._board.claims if c.text]
         policy = self._state.policy
-        with_ = Settling(prompt.included, policy.show_partial, shown, configured_entailment())
+        asked = self._state.question if self._state.task == "answer" else ""
+        with_ = Settling(prompt.included, policy.show_partial, shown, configured_entailment(), asked)
         return scheme.settle(replace(parsed, text=without_preamble(parsed.text)), with_)
 
     def _ready_engine(self) -> Engine:
@@ -336,6 +340,12 @@ class AnswerWriter:
             record=self._record,
             listwise=self._listwise,
         )
+
+
+def _written_and_supported(claim: Claim) -> bool:
+    """Whether the model's own words stand; the sentence nearest to refused words need not be the best one."""
+    own = not claim.reason.startswith("replaced_by_source")
+    return bool(claim.text) and claim.verdict is Verdict.SUPPORTED and own
 
 
 def deadline(state: QueryState, begun: float, writing_s: float) -> float:

@@ -1,0 +1,72 @@
+"""Claims of a few words and words about the source are not shown for being found somewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.types import Claim, Verdict
+from generation.answer import settled
+from tests.generation.test_answer import evidence
+
+BANDS = evidence(
+    1,
+    "Lindisfarne are a folk-rock group with a strong Tyneside connection. The folk metal band Skyclad "
+    "comes from the same town, and the source of its name is a legend.",
+)
+ROADS = evidence(
+    1,
+    "Fresno is served by State Route 99, the main freeway that connects the population centers of the valley."
+    " State Route 168 heads east to Clovis. State Route 41, the Yosemite Freeway, comes from Atascadero.",
+)
+
+
+def settle(text: str, question: str = "", marker: int = 1, source: object = BANDS) -> Claim:
+    return settled(text, [marker], [source], show_partial=True, question=question)  # pyright: ignore
+
+
+def test_a_few_words_have_to_stand_where_the_question_does() -> None:
+    claim = settle("Folk metal band.", "What genre of music is the group Lindisfarne classified as?")
+    assert claim.text != "Folk metal band."
+    assert settle("Folk metal band.", "Which band is Skyclad?").text == "Folk metal band."
+    assert settle("Folk metal band.").text == "Folk metal band.", "a summary answers no question"
+
+
+def test_a_sentence_with_a_context_of_its_own_is_not_asked_for_the_question() -> None:
+    said = "Lindisfarne are a folk-rock group with a Tyneside connection."
+    assert settle(said, "Where would one hear old songs about shipyards?").text == said
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "This is a fact.",
+        "The passage is about a folk-rock group with a strong Tyneside connection.",
+        "该段落介绍了乐队。",
+    ],
+)
+def test_words_about_the_source_are_no_claim(said: str) -> None:
+    assert settle(said).text != said
+
+
+def test_a_passage_may_have_the_word_itself() -> None:
+    said = "The source of its name is a legend."
+    assert settle(said).text == said
+
+
+def test_a_passage_that_is_not_cited_has_to_say_nearly_all_of_it() -> None:
+    loose = "The freeway that connects the main population centers of the whole valley serves Fresno today."
+    assert settle(loose, marker=1, source=ROADS).verdict is Verdict.SUPPORTED
+    assert settle(loose, marker=9, source=ROADS).text != loose
+    exact = "State Route 168 heads east to Clovis."
+    assert settle(exact, marker=9, source=ROADS).text == exact
+
+
+def test_what_is_said_of_one_is_not_said_of_a_name_that_comes_later() -> None:
+    later = "The Yosemite Freeway is the main freeway that connects the population centers of the valley."
+    shown = settle(later, source=ROADS)
+    assert (shown.text, shown.verdict) != (later, Verdict.SUPPORTED)
+    earlier = evidence(1, "Ann Lee joined in 2019. She was elected chair of the board in the spring.")
+    assert (
+        settle("Ann Lee was elected chair of the board in spring.", source=earlier).verdict
+        is Verdict.SUPPORTED
+    )
