@@ -3,8 +3,9 @@
 FROM python:3.11-slim-bookworm AS base
 ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
     GEO_DATA_DIR=/data GEO_PACKS__FOLDER=/packs GEO_API__HOST=0.0.0.0 GEO_LOG__FORMAT=json
+# The font draws pages of PDF files that name a Chinese font without bringing it.
 RUN apt-get update \
- && apt-get install -y --no-install-recommends g++ libgomp1 libnuma1 zstd \
+ && apt-get install -y --no-install-recommends fonts-wqy-microhei g++ libgomp1 libnuma1 zstd \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --create-home --uid 10001 geo \
  && mkdir /data /packs && chown geo /data /packs
