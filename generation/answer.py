@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.types import Citation, Claim, Evidence, SentenceScore, Span, Verdict
-from generation.bare_answers import about_the_source, beside_the_question
+from generation.bare_answers import about_the_source, asks, beside_the_question, echoes
 from generation.entail import Entails, with_entailment
 from generation.untrusted import instructs
 from generation.verify import Judgement, judge_all, judge_together, quote_is_exact
@@ -159,6 +159,8 @@ def settled(
         return _removed("repeated", Verdict.SUPPORTED)
     by_marker = {e.marker: e for e in evidence}
     cited = [by_marker[m] for m in markers if m in by_marker]
+    if asks(text) or echoes(text, question):
+        return _stand_in(text, evidence, shown, "question")
     if about_the_source(text, cited or evidence):
         return _stand_in(text, evidence, shown, "about_the_source")
     own = with_entailment(text, judge_all(text, cited), entails)

@@ -10,11 +10,16 @@ import re
 from collections.abc import Sequence
 
 from core.types import Evidence
+from generation.facts import facts_of
 from generation.verify import Judgement
 from generation.wording import content_terms
 
 _FEW = 3  # content words; a claim of more has a context of its own
 _WITH_QUESTION = 0.5  # of the words of question and claim, in the sentences that carry the claim
+_OPEN_QUESTION = re.compile(
+    r"\b(?:what|who|whom|whose|which|when|where|why|how)\b|[谁哪何几]|什么|多少|怎|为什么", re.IGNORECASE
+)
+_QUESTION = re.compile(r"[?？]\s*$|^(?:Question|Q|问题?)\s*[:：]", re.IGNORECASE)
 _ABOUT_SOURCE = re.compile(
     r"^(?:The|This|These|Those)\s(?:(?:above|given|following|quoted|provided)\s)?"
     r"(?P<noun>passage|text|excerpt|quote|source|fact)s?\b"
@@ -34,6 +39,22 @@ def about_the_source(text: str, cited: Sequence[Evidence]) -> bool:
         return False
     noun = next(group for group in found.groups() if group).casefold()
     return not any(noun in e.passage.text.casefold() for e in cited)
+
+
+def asks(text: str) -> bool:
+    """Whether a generated sentence is a question: it claims nothing."""
+    return _QUESTION.search(text) is not None
+
+
+def echoes(text: str, question: str) -> bool:
+    """Whether a sentence says back an open question and nothing more.
+
+    `Did it rain?` may be answered by `It rained.`; `How much did it rain?` may not.
+    """
+    asked = content_terms(question)
+    if not asked or not _OPEN_QUESTION.search(question) or facts_of(text):
+        return False
+    return content_terms(text) <= asked
 
 
 def beside_the_question(text: str, question: str, judged: Sequence[tuple[Evidence, Judgement]]) -> bool:

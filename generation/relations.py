@@ -193,6 +193,8 @@ def roles_swapped(claim: str, sentence: str) -> str:
     return ""
 
 
+_DONE_BY = re.compile(r"\b(?:is|are|was|were|been|being) (\w+(?:ed|en|n|t)) by (?:(?:the|a|an) )?(\w+)")
+_REPEATED = 2  # words that a claim says twice and its source once, from which it is another statement
 _MOSTLY = 0.6  # overlap from which a claim is mostly one sentence
 
 
@@ -208,16 +210,27 @@ def spliced_from(claim: str, sentence: str, above: str = "") -> str:
     A name that is not the claim's subject must stand in the sentence that carries the claim: its neighbour's
     name makes another statement. So does a word that the sentence has once and the claim twice.
     """
+    ours, theirs = Counter(words_of(claim)), Counter(words_of(sentence))
+    terms = content_terms(claim)
+    twice = [w for w, n in ours.items() if n > max(1, theirs[w]) and stem(w) in terms]
     if content_overlap(claim, sentence) < _MOSTLY:
-        return ""
+        return twice[0] if len(twice) >= _REPEATED else ""
     known = name_key(f"{above} {sentence}")
     subject = claim[: len(claim) // 3]
     for name in names_of(claim):
         if name_key(name) not in known and name not in subject:
             return name
-    ours, theirs = Counter(words_of(claim)), Counter(words_of(sentence))
-    terms = content_terms(claim)
-    return next((w for w, n in ours.items() if n > max(1, theirs[w]) and stem(w) in terms), "")
+    return next(iter(twice), "")
+
+
+def voice_changed(claim: str, window: str) -> str:
+    """A verb done by whom it was done to in the source: `defeated by the Mongols`, `defeated the Mongols`."""
+    said, source = claim.casefold(), window.casefold()
+    for verb, doer in _DONE_BY.findall(said):
+        active = re.search(rf"\b{verb} (?:(?:the|a|an) )?{doer}\b", source)
+        if active and not re.search(rf"\b{verb} by (?:(?:the|a|an) )?{doer}\b", source):
+            return verb
+    return ""
 
 
 def subject_from_later(claim: str, passage: str, carried: Span, above: str = "") -> str:

@@ -27,6 +27,7 @@ from generation.relations import (
     sole_added,
     spliced_from,
     subject_from_later,
+    voice_changed,
 )
 from generation.wording import (
     content_terms,
@@ -270,7 +271,7 @@ def _relation(claim: str, closest: str, window: str, passage: str) -> str:
         return f"quantity:{ranks}"
     if cause_reversed(claim, closest):
         return "cause"
-    if names := roles_swapped(claim, closest):
+    if names := roles_swapped(claim, closest) or voice_changed(claim, window):
         return f"roles:{names}"
     if left_out := exception_dropped(claim, closest):
         return f"exception:{left_out}"

@@ -70,3 +70,35 @@ def test_what_is_said_of_one_is_not_said_of_a_name_that_comes_later() -> None:
         settle("Ann Lee was elected chair of the board in spring.", source=earlier).verdict
         is Verdict.SUPPORTED
     )
+
+
+def test_a_question_is_no_claim_and_saying_it_back_is_no_answer() -> None:
+    asked = "What does Lindisfarne have with Tyneside?"
+    assert settle("Does Skyclad come from the same town?").text != "Does Skyclad come from the same town?"
+    assert settle("Lindisfarne does have Tyneside.", asked).text != "Lindisfarne does have Tyneside."
+    two = "Lindisfarne have two names."
+    band = settle(two, "What names does Lindisfarne have?", source=evidence(1, two))
+    assert band.text == two, "a number is an answer"
+    said = "Skyclad comes from the same town."
+    assert settle(said, "Does Skyclad come from the same town?").text == said
+
+
+def test_who_did_it_and_to_whom_it_was_done_are_not_exchanged() -> None:
+    battle = evidence(1, "The Tran dynasty which ruled Annam crushed and defeated the Mongols at Bach Dang.")
+    wrong = "The Tran dynasty which ruled Annam was defeated by the Mongols at Bach Dang."
+    assert settle(wrong, source=battle).text != wrong
+    right = "The Tran dynasty which ruled Annam defeated the Mongols at Bach Dang."
+    assert settle(right, source=battle).text == right
+
+
+def test_a_place_put_in_twice_makes_another_statement() -> None:
+    city = evidence(
+        1,
+        "Consolidation gave the city its great size; with 853,382 people in 2014 it is the most populous "
+        "city proper in Florida and the Southeast, and the 12th most populous in the United States.",
+    )
+    wrong = (
+        "It is the most populous city in the United States, and the 12th most populous in the United States."
+    )
+    shown = settle(wrong, source=city)
+    assert (shown.text, shown.verdict) != (wrong, Verdict.SUPPORTED)
