@@ -9,6 +9,7 @@ from generation.plan_quant import cpu_refusal, least_capability
 from generation.plan_wish import PlanRefused, Wish
 
 CPU_BLOCK = 32  # the CPU attention kernels work on multiples of 32 tokens
+CPU_HEADS = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)  # elements per head that they were built for
 _GPU_BLOCK = 16
 _MLA_BLOCK = 64  # what the latent-attention kernels of Hopper and Blackwell take
 _REFERENCE_MLA_BLOCK = 16  # of the CPU's latent attention without AMX
@@ -21,9 +22,15 @@ def check_formats(facts: ModelFacts, machine: Machine, wish: Wish) -> None:
     """Number formats against the device.
 
     Raises:
-        PlanRefused: no kernels for the checkpoint's quantization, or for the type asked for.
+        PlanRefused: no kernels for the checkpoint's quantization or heads, or for the type asked for.
     """
     reasons: list[str] = []
+    if machine.on_cpu and not facts.mla and facts.head_dim not in CPU_HEADS:
+        # The engine would start, and die of its first request.
+        reasons.append(
+            f"{facts.name} has {facts.head_dim} elements per head; the CPU's attention takes "
+            + ", ".join(map(str, CPU_HEADS))
+        )
     quantization = facts.quantization
     if quantization and machine.on_cpu and (why := cpu_refusal(quantization)):
         reasons.append(why)

@@ -6,6 +6,7 @@ priority is asked without.
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -193,27 +194,32 @@ class Replica:
             timeout=timeout,
             extensions={"trace": flight.trace},
         ) as response:
-            if response.status_code >= 400:
-                if self._without_priority(response, request):
-                    yield from self._answer(request, flight)
-                    return
-                code = response.status_code
-                raise ReplicaFailed(f"HTTP {code}", busy=code in _BUSY or code == 503)
-            yield from self._chunks(response, request, flight)
+            if response.status_code < 400:
+                yield from self._chunks(response, request, flight)
+                return
+            detail = response.read().decode(errors="replace")
+            self._check_refusal(response.status_code, detail, request)
+        yield from self._answer(request, flight)  # without the priority
 
-    def _without_priority(self, response: httpx.Response, request: GenerationRequest) -> bool:
-        """Whether the refusal is about the priority alone, so that it is sent again without.
+    def _check_refusal(self, status: int, detail: str, request: GenerationRequest) -> None:
+        """Return where the refusal is about the priority alone: it is sent again without, from now on.
+
+        Args:
+            status: of the answer, or the code of an error inside a stream that began with 200: vLLM looks at
+                grammar, length and priority only after it has sent the headers.
+            detail: what the server says.
+            request: what was asked.
 
         Raises:
             InvalidInput: another refusal that every server would repeat.
+            ReplicaFailed: it is about the server.
         """
-        detail = response.read().decode(errors="replace")[:500]
-        if response.status_code >= 500 or response.status_code in _BUSY:
-            return False
+        if status >= 500 or status in _BUSY:
+            raise ReplicaFailed(f"HTTP {status}: {detail[:500]}", busy=status in _BUSY or status == 503)
         if self._takes_priority and request.priority and "priorit" in detail.lower():
             self._takes_priority = False
-            return True
-        raise InvalidInput(f"The engine server refused the request: {detail}")
+            return
+        raise InvalidInput(f"The engine server refused the request: {detail[:500]}")
 
     def _chunks(
         self, response: httpx.Response, request: GenerationRequest, flight: Flight
@@ -225,7 +231,9 @@ class Replica:
             if time.monotonic() >= request.deadline:
                 raise DeadlineExceeded("The engine server was left at the answer's deadline.")
             if "error" in event:
-                raise ReplicaFailed(f"The server's stream ended in an error: {event['error']}")
+                self._check_refusal(_code_of(event["error"]), json.dumps(event["error"]), request)
+                yield from self._answer(request, flight)
+                return
             usage = usage_of(event) or usage
             for choice in event.get("choices", []):
                 reason = choice.get("finish_reason") or reason
@@ -267,3 +275,9 @@ class Replica:
         """Close the connections."""
         self._client.close()
         self._streams.close()
+
+
+def _code_of(error: Any) -> int:
+    """The HTTP status of an error inside a stream; one that has none is the server's."""
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) and 400 <= code < 600 else 500

@@ -37,6 +37,7 @@ class Server(ThreadingHTTPServer):
         self.healthy = True  # has no such door, like some routers
         self.break_after: int | None = None  # words after which the connection is torn, once
         self.takes_priority = True
+        self.refuses_inside = False  # as vLLM does: 200, and the refusal is the stream's first event
 
     @property
     def url(self) -> str:
@@ -68,12 +69,10 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.server.bodies.append(body)
         if not self.server.takes_priority and body.get("priority"):
-            self._send(
-                b'{"error": {"message": "Got priority 10 but Priority scheduling is not enabled."}}', 400
-            )
+            self._refuse("Got priority 10 but Priority scheduling is not enabled.", 400)
             return
         if self.server.status != 200:
-            self._send(b'{"error": "no"}', self.server.status)
+            self._refuse("no", self.server.status)
             return
         time.sleep(self.server.mute_s)
         self.send_response(200)
@@ -96,6 +95,17 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"data: [DONE]\n\n")
         except OSError:
             self.server.left_early.set()
+
+    def _refuse(self, why: str, status: int) -> None:
+        error = {"error": {"message": why, "type": "BadRequestError", "param": None, "code": status}}
+        if not self.server.refuses_inside:
+            self._send(json.dumps(error).encode(), status)
+            return
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self._event(error)
+        self.wfile.write(b"data: [DONE]\n\n")
 
     def _event(self, payload: dict[str, Any]) -> None:
         self.wfile.write(b"data: " + json.dumps(payload).encode() + b"\n\n")
@@ -208,12 +218,15 @@ def test_the_deadline_closes_the_connection(server: Server) -> None:
     assert server.left_early.wait(5)
 
 
+@pytest.mark.parametrize("inside", [False, True], ids=["by its status", "inside the stream"])
 @pytest.mark.parametrize(
     ("status", "error"), [(400, InvalidInput), (429, TransientError), (500, TransientError)]
 )
-def test_refusals_are_told_from_outages(server: Server, status: int, error: type[Exception]) -> None:
+def test_refusals_are_told_from_outages(
+    server: Server, status: int, error: type[Exception], inside: bool
+) -> None:
     engine = connect(server)
-    server.status = status
+    server.status, server.refuses_inside = status, inside
     with pytest.raises(error):
         list(engine.generate(request()))
 
@@ -346,7 +359,9 @@ def test_a_server_that_is_away_at_the_start_joins_later(server: Server) -> None:
     engine.close()
 
 
-def test_a_server_without_priorities_is_asked_without(server: Server) -> None:
+@pytest.mark.parametrize("inside", [False, True], ids=["by its status", "inside the stream"])
+def test_a_server_without_priorities_is_asked_without(server: Server, inside: bool) -> None:
+    server.refuses_inside = inside
     server.takes_priority = False
     engine = connect(server)
     assert text_of(engine) == "The tower is tall. [1]"

@@ -169,6 +169,9 @@ def test_formats_without_kernels_are_refused_on_that_device() -> None:
     fp8 = model_facts({**LLAMA_70B, "quantization_config": {"quant_method": "fp8"}}, name="m")
     with pytest.raises(PlanRefused, match="no CPU kernels"):
         make_plan(fp8, CPU, Wish())
+    narrow = replace(facts("smollm2-135m"), head_dim=16, value_dim=16)
+    with pytest.raises(PlanRefused, match="has 16 elements per head; the CPU's attention takes 32, 64"):
+        make_plan(narrow, CPU, SMALL)
     with pytest.raises(PlanRefused, match=r"needs compute capability 7\.5, Tesla V100 has 7\.0"):
         make_plan(fp8, machine_from({"gpu": "Tesla V100", "devices": 8, "ram_gib": 256}), Wish())
     with pytest.raises(PlanRefused, match=r"fp8 KV cache needs compute capability 8\.9"):

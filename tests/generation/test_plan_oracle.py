@@ -8,6 +8,7 @@ from generation.plan_memory import grouped_layers
 from generation.plan_model import VOCAB_PADDING, model_facts
 from generation.plan_parallel import engine_split
 from generation.plan_quant import Quantization, least_capability
+from generation.plan_rules import CPU_HEADS
 from tests.generation.plan_models import GEMMA2_9B, GPT_OSS_20B, LLAMA_8B, MISTRAL_7B
 
 pytestmark = pytest.mark.engine
@@ -29,6 +30,12 @@ def test_layers_are_divided_as_the_engine_divides_them(
         return
     bounds = [get_pp_indices(layers, rank, stages) for rank in range(stages)]
     assert engine_split(layers, stages) == tuple(end - start for start, end in bounds)
+
+
+def test_the_cpu_takes_the_head_sizes_that_the_engine_has_kernels_for() -> None:
+    from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
+
+    assert list(CPU_HEADS) == CPUAttentionBackend.get_supported_head_sizes()
 
 
 def test_the_vocabulary_is_padded_as_the_engine_pads_it() -> None:
