@@ -119,8 +119,8 @@ def test_a_stopping_worker_hands_back_what_it_cannot_end(stage: Stage) -> None:
     stage.runtime._bring_up()
     stage.run(job_id)
     names = [name for name, _ in stage.events(query_id)]
-    assert names.count("done") == 1
-    assert names[names.index("restart") :][:2] == ["restart", "sources"]
+    assert names.count("done") == names.count("sources") == 1
+    assert "restart" not in names, "nothing had been shown yet that a reader would have to forget"
 
 
 def test_an_answer_that_ends_in_time_is_not_handed_back(stage: Stage) -> None:
