@@ -74,7 +74,7 @@ def _warm_up(db: Database) -> None:
     from retrieval.writer import index_writer
 
     try:
-        with index_writer(db, served_space(db)) as writer:
+        with index_writer(db) as writer:
             writer.catch_up()
     except (TransientError, LeaseLost) as error:  # the first job will do it
         log.warning("catch_up_failed", extra={"detail": error.detail})
@@ -112,7 +112,7 @@ def unindex_document(run: JobRun) -> None:
     """Tombstone every passage the document ever had in the index, then add the purge."""
     from retrieval.writer import index_writer
 
-    with index_writer(run.db, served_space(run.db)) as writer:
+    with index_writer(run.db) as writer:
         with run.db.write() as session:
             ids = repository.document_passages(session, run.subject_id)
             ids |= repository.logged_ids(session, run.subject_id)
@@ -142,7 +142,7 @@ def move_documents(run: JobRun) -> None:
     from retrieval import placing, placing_job
     from retrieval.writer import index_writer
 
-    with index_writer(run.db, served_space(run.db)) as writer:
+    with index_writer(run.db) as writer:
         more = placing_job.move_wanted(writer)
     with run.finish() as session:
         if more:

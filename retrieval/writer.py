@@ -37,6 +37,7 @@ from retrieval.index_repository import LogEntry
 from retrieval.lease import WriterLease, writer_lease
 from retrieval.manifest import PARTS, IndexFolder, Manifest
 from retrieval.served import VectorSpace as VectorSpace
+from retrieval.served import served_space
 from retrieval.tier_repository import TierState
 from retrieval.tier_status import ALL
 from retrieval.tier_writer import Layout, forget_segments, verify_tier
@@ -231,9 +232,15 @@ def check_space(manifest: Manifest, space: VectorSpace) -> None:
 
 @contextmanager
 def index_writer(
-    db: Database, space: VectorSpace, *, folder: IndexFolder | None = None
+    db: Database, space: VectorSpace | None = None, *, folder: IndexFolder | None = None
 ) -> Generator[IndexWriter]:
     """Hold the writer's lease for the block.
+
+    Args:
+        db: where lease and log stand.
+        space: the encoder whose vectors the caller brings; whatever the index holds when it brings none. That
+            is read under the lease, because who held it before may have changed the encoder.
+        folder: of the index files; that of the settings by default.
 
     Raises:
         TransientError: another process kept the lease for too long.
@@ -241,7 +248,7 @@ def index_writer(
     place = folder or IndexFolder(get_settings().index_dir)
     with writer_lease(db) as lease:
         place.create()
-        yield IndexWriter(db, place, space, lease)
+        yield IndexWriter(db, place, space or served_space(db), lease)
 
 
 def verify_segments(folder: IndexFolder, manifest: Manifest) -> int:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +17,7 @@ from core.jobs import run_job
 from core.models import (
     CollectionRow,
     DocumentRow,
+    JobRow,
     PassageRow,
     PassageTokensRow,
     PassageVectorRow,
@@ -22,9 +26,10 @@ from core.models import (
 from core.settings import Settings, get_settings
 from core.types import Role, Scope
 from core.worker import Task
-from retrieval import builds, served
+from retrieval import builds, served, writer
 from retrieval.build_task import run_build
 from retrieval.filters import Filters
+from retrieval.lease import WriterLease
 from retrieval.manifest import IndexFolder, Manifest
 from retrieval.recall import rank, token_cache
 from retrieval.tasks import index_jobs, unindex_document
@@ -181,6 +186,36 @@ def test_new_documents_get_vectors_of_the_served_encoder_alone(db: Database, set
         }
     assert models == {(SECOND, 48)}
     assert manifest(settings).tier("hot").live_count == 6
+
+
+def test_a_delete_that_waits_while_the_encoder_changes_is_done(
+    db: Database, reader: IndexReader, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deletes wait for the writer's lease; whoever held it may have changed the encoder."""
+    add(db, "d1")
+    add(db, "d2")
+    lease, waiting_for_it = writer.writer_lease, [True]
+
+    @contextmanager
+    def taken_after_the_change(*args: Any, **more: Any) -> Iterator[WriterLease]:
+        if waiting_for_it:
+            waiting_for_it.clear()
+            assert change(db, SECOND).status == "published"
+        with lease(*args, **more) as mine:
+            yield mine
+
+    monkeypatch.setattr(writer, "writer_lease", taken_after_the_change)
+    with db.write() as session:
+        row = session.get_one(DocumentRow, "d1")
+        row.status, row.live_version = "deleting", None
+    assert do(db, Task.UNINDEX, unindex_document, "d1", key="delete").status == "done"
+    assert not waiting_for_it
+    assert manifest(settings).model == SECOND
+    assert manifest(settings).tier("hot").live_count == 3
+    with db.read() as session:
+        assert session.query(JobRow).filter_by(task=Task.PURGE.value, subject_id="d1").count() == 1
+    found = rank(db, reader, ALL, text="Which lantern is lit?", filters=Filters(), wanted=9)
+    assert {one.stored.passage.document_id for one in found.ranked} == {"d2"}
 
 
 def test_vectors_of_an_encoder_that_nothing_needs_are_forgotten(db: Database, reader: IndexReader) -> None:
