@@ -2,13 +2,16 @@
 
 A unit of work that may write opens `Database.write()`, which on SQLite begins IMMEDIATE so that two
 writers queue instead of failing on an upgraded read; the threads of a process do so one after another
-(`core/write_turns.py`). Messages put in the session's outbox are sent
-after the commit; a rolled-back session sends nothing.
+(`core/write_turns.py`), and the first in line looks for the lock often enough to get it between two writes of
+another process. Messages put in the session's outbox are sent after the commit; a rolled-back session sends
+nothing.
 """
 
 from __future__ import annotations
 
 import logging
+import random
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
@@ -29,6 +32,7 @@ from core.write_turns import WriteTurns
 log = logging.getLogger(__name__)
 
 _OUTBOX = "outbox"
+_LOOK_AGAIN_S = (0.0005, 0.004)  # pauses between two looks for SQLite's lock
 Sender = Callable[..., None]
 
 
@@ -184,7 +188,29 @@ def _prepare_sqlite(engine: Engine, busy_timeout_ms: int) -> None:
         if statement == "BEGIN":  # takes no lock, so nothing can fail that needs translating
             connection.connection.driver_connection.execute(statement)
         else:
-            connection.exec_driver_sql(statement)
+            _begin_when_free(connection, statement, busy_timeout_ms)
+
+
+def _begin_when_free(connection: Any, statement: str, patience_ms: int) -> None:
+    """Begin as soon as no other process writes, or fail as SQLite would after `patience_ms`.
+
+    SQLite's own wait pauses for up to 100 ms. A process whose writers follow each other leaves the lock free
+    for some tenths of a millisecond only, so the others would wait until it has nothing more to write.
+    """
+    driver = connection.connection.driver_connection
+    deadline = time.monotonic() + patience_ms / 1000
+    driver.execute("PRAGMA busy_timeout=0")
+    try:
+        while True:
+            try:
+                connection.exec_driver_sql(statement)
+                return
+            except OperationalError as error:
+                if "locked" not in str(error.orig) or time.monotonic() > deadline:
+                    raise
+            time.sleep(random.uniform(*_LOOK_AGAIN_S))  # noqa: S311 - chance only keeps processes out of step
+    finally:
+        driver.execute(f"PRAGMA busy_timeout={patience_ms}")
 
 
 @lru_cache(maxsize=1)
