@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select
@@ -12,6 +13,8 @@ from core.db import Database
 from core.models import AuditRow
 from core.write_turns import WriteTurns
 from tests.core import crowd_of_writers
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +108,8 @@ def test_an_interrupted_wait_leaves_the_line() -> None:
 def test_two_processes_with_sixty_writers_each_fail_no_write(sqlite_database: Database) -> None:
     """Each transaction keeps the lock for about a millisecond; SQLite alone lets some wait for seconds."""
     url = str(sqlite_database.engine.url)
-    beside = [subprocess.Popen([sys.executable, "-m", "tests.core.crowd_of_writers", url]) for _ in range(2)]
+    crowd = [sys.executable, "-m", "tests.core.crowd_of_writers", url]
+    beside = [subprocess.Popen(crowd, cwd=ROOT) for _ in range(2)]
     assert [process.wait(timeout=60) for process in beside] == [0, 0]
     with sqlite_database.read() as session:
         written = session.scalar(select(func.count()).select_from(AuditRow))
