@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from retrieval import build_control, build_task, builds, lease
 from retrieval.build_task import run_build
 from retrieval.manifest import PARTS, IndexFolder, Manifest
 from retrieval.placing_job import BATCH_PASSAGES
+from retrieval.tier_snapshot import SegmentedSnapshot
 from retrieval.tier_status import tier_status
 from tests.retrieval.indexing import DIMENSION, SPACE, Corpus
 from tests.retrieval.killed_writer import FINISHED, run_until_killed
@@ -395,10 +397,16 @@ def test_a_tier_below_the_floor_is_not_published(corpus: Corpus, monkeypatch: py
     corpus.index(corpus.document(50))
     before = served(corpus)
 
-    def misses(self, vector, k, scope, *, passage_ids=None, effort=None):
-        return self.search_exact(vector, k, scope, passage_ids=passage_ids)[k // 2 :]
+    candidates = SegmentedSnapshot.candidates
 
-    monkeypatch.setattr("retrieval.tier_snapshot.SegmentedSnapshot.search", misses)
+    def misses(self, vectors, k, scope, **more):
+        """What queries choose from, without the better half of it."""
+        parts = candidates(self, vectors, k, scope, **more)
+        assert parts
+        assert all(part.exact is None for part in parts), "in order already"
+        return [replace(one, scores=one.scores[:, k // 2 :], ids=one.ids[:, k // 2 :]) for one in parts]
+
+    monkeypatch.setattr(SegmentedSnapshot, "candidates", misses)
     failed = work(corpus.db, opened(corpus.db, "hot").id)
     assert failed.error_code == "build_rejected"
     assert "floor is 0.95" in (failed.error_detail or "")
