@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from core.db import utcnow
 from core.errors import Conflict, InvalidInput, NotFound
 from core.ids import new_id
-from core.models import CollectionRow, ProfileUseRow, RetrievalProfileRow
+from core.models import CollectionRow, ProfileUseRow, RetrievalProfileRow, TenantRow
 from core.settings import RetrievalSettings
 from core.types import Role, Scope
 from retrieval.profile import BUILT_IN, Profile, ProfileInForce, built_in, parse_profile
@@ -80,7 +80,7 @@ def add_profile(
     if len(figures or {}) > _MAX_FIGURES:
         raise InvalidInput(f"figures has {len(figures or {})} names; at most {_MAX_FIGURES} are kept.")
     tenant_id, collection_id = _target(session, scope, collection)
-    target = collection_id or tenant_id
+    target = _held(session, tenant_id, collection_id)
     newest = session.scalar(
         select(func.max(RetrievalProfileRow.version)).where(RetrievalProfileRow.target == target)
     )
@@ -133,6 +133,7 @@ def apply_profile(session: Session, scope: Scope, *, profile_id: str, force: boo
         Conflict: not forced, and its figures speak against it.
     """
     row = _row(session, scope, profile_id)
+    _held(session, row.tenant_id, row.collection_id)
     uses = _newest_uses(session, [row.target, row.tenant_id])
     present = uses.get(row.target)
     why = None if force else _against(row.figures, _in_force_id(present, uses.get(row.tenant_id)))
@@ -149,7 +150,7 @@ def roll_back_profile(session: Session, scope: Scope, *, collection: str | None 
         Conflict: nothing was applied there.
     """
     tenant_id, collection_id = _target(session, scope, collection)
-    target = collection_id or tenant_id
+    target = _held(session, tenant_id, collection_id)
     present = _newest_uses(session, [target]).get(target)
     if present is None or (present.profile_id is None and present.before is None):
         raise Conflict("No profile is applied there, so there is nothing to roll back.", target=target)
@@ -201,6 +202,16 @@ def _target(session: Session, scope: Scope, collection: str | None) -> tuple[str
     if row is None or not _may(scope, row.tenant_id, row.id):
         raise NotFound("No such collection.", collection=collection)
     return row.tenant_id, row.id
+
+
+def _held(session: Session, tenant_id: str, collection_id: str | None) -> str:
+    """The target's id. Its row is locked, so that the next change of it sees this one's version and use.
+
+    Rows that only refer to it, such as new documents, wait for nothing.
+    """
+    table, target = (TenantRow, tenant_id) if collection_id is None else (CollectionRow, collection_id)
+    session.execute(select(table.id).where(table.id == target).with_for_update(key_share=True))
+    return target
 
 
 def _may(scope: Scope, tenant_id: str, collection_id: str | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -156,3 +157,12 @@ def test_a_purged_collection_takes_its_profiles_along(bench: Bench) -> None:
         session.delete(session.get_one(CollectionRow, bench.two))
     with bench.db.read() as session, pytest.raises(NotFound):
         profiles.get_profile(session, bench.operator, profile_id=own.id)
+
+
+@pytest.mark.parametrize("collection", [None, "two"])
+def test_profiles_added_at_once_are_versions_one_after_the_other(
+    bench: Bench, collection: str | None
+) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        added = list(pool.map(lambda _: bench.add(collection), range(12)))
+    assert sorted(profile.version for profile in added) == list(range(1, 13))
