@@ -20,6 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from core.db import Database
 from core.types import Tier
 from retrieval import build_control, build_repository, tier_repository
@@ -239,22 +241,28 @@ def run(builder: Builder) -> Manifest:
 
 
 def forget_old_vectors(db: Database, folder: IndexFolder) -> int:
-    """Delete vectors of encoders that neither a kept generation nor an open build needs; says how many."""
-    with db.read() as session:
-        state = tier_repository.tier_state(session, Tier.HOT.value)
-        kept = {state.model, *build_control.open_models(session)}
-    for generation in state.previous:
-        try:
-            kept.add(folder.read_manifest(generation).model)
-        except DamagedIndex:
-            continue
+    """Delete vectors of encoders that neither a kept generation nor an open build needs; says how many.
+
+    What is needed is read anew with each batch: a change to another encoder may begin between two.
+    """
     gone = 0
     while True:
         with db.write() as session:
-            found = build_repository.forget_vectors(session, kept)
+            found = build_repository.forget_vectors(session, _needed_models(session, folder))
         gone += found
         if not found:
             return gone
+
+
+def _needed_models(session: Session, folder: IndexFolder) -> set[str]:
+    state = tier_repository.tier_state(session, Tier.HOT.value)
+    needed = {state.model, *build_control.open_models(session)}
+    for generation in state.previous:
+        try:
+            needed.add(folder.read_manifest(generation).model)
+        except DamagedIndex:
+            continue
+    return needed
 
 
 def _passages(entries: Sequence[LogEntry]) -> int:

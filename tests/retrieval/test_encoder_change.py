@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 import ingest.encode
 from core.db import Database
@@ -26,7 +28,7 @@ from core.models import (
 from core.settings import Settings, get_settings
 from core.types import Role, Scope
 from core.worker import Task
-from retrieval import builds, served, writer
+from retrieval import build_repository, builds, rebuild, served, writer
 from retrieval.build_task import run_build
 from retrieval.filters import Filters
 from retrieval.lease import WriterLease
@@ -230,13 +232,38 @@ def test_vectors_of_an_encoder_that_nothing_needs_are_forgotten(db: Database, re
         build = builds.list_builds(session, OPERATOR)[0]
     assert work(db, build.id).status == "published"
     assert change(db, SECOND).status == "published"
-    from retrieval.rebuild import forget_old_vectors
-
-    forget_old_vectors(db, IndexFolder(get_settings().index_dir))
+    rebuild.forget_old_vectors(db, IndexFolder(get_settings().index_dir))
     with db.read() as session:
         assert {row.model for row in session.query(PassageVectorRow)} == {SECOND}
         assert {row.model for row in session.query(PassageTokensRow)} <= {SECOND}
     assert rank(db, reader, ALL, text="lantern d1?", filters=Filters(), wanted=2).ranked
+
+
+def test_vectors_of_a_change_that_begins_meanwhile_are_kept(
+    db: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(db, "d1")
+
+    def store(session: Session, model: str) -> None:
+        for i in session.scalars(select(PassageRow.id)).all():
+            session.add(PassageVectorRow(passage_id=i, model=model, vector=bytes(2 * 48)))
+
+    with db.write() as session:
+        store(session, "tests/gone")
+    real, rounds = build_repository.forget_vectors, [0]
+
+    def then_a_change_begins(session: Session, kept: set[str]) -> int:
+        gone = real(session, kept)
+        rounds[0] += 1
+        if rounds[0] == 1:
+            builds.request_rebuild(session, OPERATOR, tier="all", model=SECOND)
+            store(session, SECOND)
+        return gone
+
+    monkeypatch.setattr(build_repository, "forget_vectors", then_a_change_begins)
+    assert rebuild.forget_old_vectors(db, IndexFolder(settings.index_dir)) == 3
+    with db.read() as session:
+        assert set(session.scalars(select(PassageVectorRow.model))) == {FIRST, SECOND}
 
 
 def test_one_encoder_is_let_go_when_another_has_been_in_use_for_a_while(
