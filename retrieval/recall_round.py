@@ -67,15 +67,26 @@ def served_tiers(snapshot: IndexSnapshot, manifest: Manifest) -> list[ServedTier
 
 
 def set_effort(db: Database, manifest: Manifest, tier: str, effort: float, seen: Window) -> bool:
-    """Publish a generation that differs in a tier's search effort alone; readers follow within a second."""
+    """Publish a generation that differs in a tier's search effort alone; readers follow within a second.
+
+    Args:
+        db: where the writer's lease stands.
+        manifest: of the generation that was measured.
+        tier: its name.
+        effort: the new one.
+        seen: what was measured, for the audit entry.
+
+    Returns:
+        False when nothing was done: the writer was busy, or the tier was changed or rebuilt meanwhile.
+    """
     from retrieval.writer import VectorSpace, index_writer
 
     try:
         with index_writer(db, VectorSpace(manifest.model, manifest.dimension)) as writer:
             current = writer.catch_up()
-            ref = current.tier(tier)
-            if ref.effort != manifest.tier(tier).effort:
-                return False  # somebody else changed it meanwhile
+            ref, measured = current.tier(tier), manifest.tier(tier)
+            if ref.effort != measured.effort or set(measured.segments).isdisjoint(ref.segments):
+                return False
             served = writer.publish(current.with_tier(tier, replace(ref, effort=effort)))
     except GeoError as error:  # damaged files or a busy writer: the next round tries again
         log.warning("effort_not_set", extra={"tier": tier, "detail": error.detail})

@@ -13,10 +13,12 @@ from sqlalchemy import func, select
 
 from core.db import Database, utcnow
 from core.ids import new_id
+from core.jobs import run_job
 from core.models import AuditRow, BuildRow, QueryRow, QuestionVectorRow, RecallSampleRow, TierRow
 from core.settings import RecallSettings, get_settings
 from core.types import Role, Scope
-from retrieval import recall_round, recall_store
+from retrieval import builds, recall_round, recall_store
+from retrieval.build_task import run_build
 from retrieval.manifest import IndexFolder
 from retrieval.recall_monitor import Action, Judgement, ServedTier, judge, recall_at
 from retrieval.recall_round import recall_round as run_round
@@ -226,6 +228,21 @@ def test_samples_from_before_a_rebuild_are_not_held_against_the_tier(corpus: Cor
         assert recall_store.window(session, "hot", 1.0) == Window(None, 0)
         recall_store.store_samples(session, [], [recall_store.Sample("hot", 4, 1.0, 1.0)])
         assert recall_store.window(session, "hot", 1.0) == Window(1.0, 1)
+
+
+def test_a_tier_that_was_rebuilt_after_it_was_measured_keeps_its_effort(corpus: Corpus) -> None:
+    measured = corpus.folder.read_manifest(corpus.folder.current_generation() or 0)
+    with corpus.db.write() as session:
+        build = builds.request_rebuild(session, OPERATOR, tier="hot")
+    with corpus.db.read() as session:
+        job = builds.job_of(session, build.id)
+    assert job is not None
+    run_job(job.id, run_build, db=corpus.db)
+    assert not recall_round.set_effort(corpus.db, measured, "hot", 1.5, Window(0.5, 9))
+    rebuilt = corpus.folder.read_manifest(corpus.folder.current_generation() or 0)
+    assert rebuilt.tier("hot").effort == 1.0
+    assert events(corpus) == []
+    assert recall_round.set_effort(corpus.db, rebuilt, "hot", 1.5, Window(0.5, 9))
 
 
 def test_old_samples_and_all_but_the_newest_questions_are_forgotten(
