@@ -18,6 +18,8 @@ _DEFAULT_POSITIONS = 2048
 
 # Families whose MLP has two matrices instead of three (no gate).
 _PLAIN_MLP = frozenset({"gpt2", "gpt_neox", "gptj", "opt", "bloom", "falcon", "phi", "starcoder2", "mpt"})
+_TIED_BY_DEFAULT = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text", "gpt2"})
+_WINDOW_PATTERN = {"gemma2": 2, "gemma3_text": 6, "cohere2": 4}  # every n-th layer looks at everything
 # Layer kinds (`layer_types`) that keep no keys and values per token.
 _STATEFUL = frozenset({"linear_attention", "mamba", "recurrent", "conv", "ssm"})
 
@@ -200,10 +202,6 @@ def model_facts(config: Mapping[str, Any], *, name: str, weight_bytes: int = 0) 
     return facts if weight_bytes else _with_counted_weights(facts)
 
 
-_WINDOW_PATTERN = {"gemma2": 2, "gemma3_text": 6, "cohere2": 4}  # every n-th layer sees everything
-_TIED_BY_DEFAULT = frozenset({"gemma", "gemma2", "gemma3", "gemma3_text", "gpt2"})
-
-
 def _with_counted_weights(facts: ModelFacts) -> ModelFacts:
     tables = facts.embedding_parameters * (1 if facts.tied else 2)
     rest = facts.parameters - tables
@@ -256,10 +254,7 @@ def _layer_kinds(c: Mapping[str, Any], layers: int, family: str) -> tuple[int, i
         return 0, 0, layers - layers // interval
     if not window:
         return 0, 0, 0
-    pattern = _int(c, "sliding_window_pattern") or {"gemma2": 2, "gemma3_text": 6, "cohere2": 4}.get(
-        family, 0
-    )
-    if pattern:  # every n-th layer looks at everything
+    if pattern := _int(c, "sliding_window_pattern") or _WINDOW_PATTERN.get(family, 0):
         return window, layers - layers // pattern, 0
     return window, layers, 0
 
