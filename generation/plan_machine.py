@@ -5,12 +5,13 @@ It is probed (`generation/plan_probe.py`) or described in a file, for machines t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from core.errors import ConfigError
-from generation.plan_devices import accelerator
+from generation.plan_devices import accelerator, known_accelerators
 
 GIB = 1 << 30
 
@@ -94,6 +95,7 @@ _KEYS = frozenset(
     {"gpu", "device", "name", "devices", "nodes", "cores", "ram_gib", "memory_gib", "capability", "link"}
     | {"bandwidth_gb_s", "tflops", "tflops8", "isa", "numa_nodes"}
 )
+# key, field of `Machine`, unit
 _SPEEDS = (("bandwidth_gb_s", "bandwidth", 1e9), ("tflops", "flops", 1e12), ("tflops8", "flops8", 1e12))
 
 
@@ -126,13 +128,11 @@ def machine_from(described: Mapping[str, Any]) -> Machine:
             "cpu", cores, memory, name=str(described.get("name", "")), numa=_even(cores, memory, count)
         )
     changes: dict[str, Any] = {"nodes": int(_number(described, "nodes", 1))}
-    if described.get("isa"):
-        changes["isa"] = tuple(map(str, described["isa"]))
-    for key, field, unit in (
-        ("bandwidth_gb_s", "bandwidth", 1e9),
-        ("tflops", "flops", 1e12),
-        ("tflops8", "flops8", 1e12),
-    ):
+    if isa := described.get("isa"):
+        if not isinstance(isa, list):
+            raise ConfigError(f"isa of a machine is {isa!r}; a list of names is expected.")
+        changes["isa"] = tuple(map(str, isa))
+    for key, field, unit in _SPEEDS:
         if key in described:
             changes[field] = _number(described, key, 0) * unit
     return replace(base, **changes)
@@ -144,13 +144,12 @@ def _accelerated(described: Mapping[str, Any], cores: int, ram: int) -> Machine:
     memory = int(_number(described, "memory_gib", 0) * GIB) or (facts.memory_bytes if facts else 0)
     if not memory:
         raise ConfigError(
-            f"The accelerator {name!r} is not in the table of generation/plan_devices.py; give memory_gib, "
-            "capability, bandwidth_gb_s and tflops beside it."
+            f"The accelerator {name!r} is not in the table; give memory_gib, capability, bandwidth_gb_s and "
+            f"tflops beside it, or one of these names: {', '.join(known_accelerators())}."
         )
     capability = facts.capability if facts else None
-    if described.get("capability"):
-        major, _, minor = str(described["capability"]).partition(".")
-        capability = (int(major), int(minor or 0))
+    if stated := described.get("capability"):
+        capability = _capability(stated)
     return Machine(
         "gpu", cores, memory, int(_number(described, "devices", 1)),
         name=name, ram_bytes=ram, capability=capability,
@@ -159,6 +158,13 @@ def _accelerated(described: Mapping[str, Any], cores: int, ram: int) -> Machine:
         flops=facts.flops if facts else 0.0,
         flops8=facts.flops8 if facts else 0.0,
     )  # fmt: skip
+
+
+def _capability(stated: object) -> tuple[int, int]:
+    found = re.fullmatch(r"(\d+)(?:\.(\d+))?", str(stated))
+    if found is None:
+        raise ConfigError(f"capability of a machine is {stated!r}; a version such as 9.0 is expected.")
+    return int(found[1]), int(found[2] or 0)
 
 
 def _even(cores: int, memory: int, count: int) -> tuple[NumaNode, ...]:

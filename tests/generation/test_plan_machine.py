@@ -40,7 +40,7 @@ def test_the_drivers_name_finds_the_data_sheet(name: str, key: str, gb_s: float)
 
 def test_an_unknown_accelerator_needs_its_figures() -> None:
     assert accelerator("Voodoo 2") is None
-    with pytest.raises(ConfigError, match="memory_gib"):
+    with pytest.raises(ConfigError, match=r"memory_gib.*h100"):
         machine_from({"gpu": "Voodoo 2", "devices": 8})
     described = machine_from(
         {"gpu": "Voodoo 2", "devices": 2, "memory_gib": 48, "capability": "9.0", "bandwidth_gb_s": 1000}
@@ -58,8 +58,9 @@ def test_every_accelerator_of_the_table_can_be_described(name: str) -> None:
 
 @pytest.mark.parametrize(
     "described",
-    [{"gpus": 8}, {"device": "cpu"}, {"gpu": "h100", "devices": 0}, {"gpu": "h100", "nodes": "two"}],
-)
+    [{"gpus": 8}, {"device": "cpu"}, {"gpu": "h100", "devices": 0}, {"gpu": "h100", "nodes": "two"},
+     {"gpu": "h100", "capability": "nine"}, {"device": "cpu", "ram_gib": 8, "isa": "avx512"}],
+)  # fmt: skip
 def test_a_description_with_a_mistake_is_refused(described: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         machine_from(described)
