@@ -70,10 +70,7 @@ def ingest(
     figures = bench_ingest(
         sizes=sizes or [1000, 5000, 20_000], rounds=rounds, corpus=corpus, line=line, note=note
     )
-    if json:
-        emit(figures)
-        return
-    _show("ingest", figures)
+    _report("ingest", figures, json=json)
 
 
 @bench_app.command("lexical")
@@ -91,10 +88,7 @@ def lexical(
     figures = bench_lexical(
         sizes=sizes or [10_000, 100_000, 1_000_000], rounds=rounds, questions=questions, note=note
     )
-    if json:
-        emit(figures)
-        return
-    _show("lexical", figures)
+    _report("lexical", figures, json=json)
 
 
 @bench_app.command("query")
@@ -115,10 +109,7 @@ def query(
     figures = bench_query(
         sizes=sizes or [10_000, 100_000], rounds=rounds, questions=questions, keep=keep, note=note
     )
-    if json:
-        emit(figures)
-        return
-    _show("query", figures)
+    _report("query", figures, json=json)
 
 
 @bench_app.command("rebuild")
@@ -132,10 +123,7 @@ def rebuild(
     from retrieval.measure_rebuild import bench_rebuild
 
     figures = bench_rebuild(size=size, rounds=rounds, seconds=seconds, note=note)
-    if json:
-        emit(figures)
-        return
-    _show("rebuild", figures)
+    _report("rebuild", figures, json=json)
 
 
 @bench_app.command("exact")
@@ -149,10 +137,7 @@ def exact(
     from retrieval.measure_exact import bench_exact
 
     figures = bench_exact(size=size, queries=queries, rounds=rounds, note=note)
-    if json:
-        emit(figures)
-        return
-    _show("exact", figures)
+    _report("exact", figures, json=json)
 
 
 @bench_app.command("tiers")
@@ -180,10 +165,7 @@ def tiers(
     figures = bench_tiers(
         size=size, rounds=rounds, vectors=vectors, peers=peer or PEERS, prepared=prepared, note=note
     )
-    if json:
-        emit(figures)
-        return
-    _show("tiers", figures)
+    _report("tiers", figures, json=json)
 
 
 @bench_app.command("generate")
@@ -211,10 +193,7 @@ def generate(
         transformers=transformers,
         note=note,
     )
-    if json:
-        emit(figures)
-        return
-    _show("generate", figures)
+    _report("generate", figures, json=json)
 
 
 @bench_app.command("prefix")
@@ -237,15 +216,21 @@ def prefix(
     from generation.measure_order import JudgedSet, quality_by_order
     from generation.measure_prefix import PrefixSizes, bench_prefix
 
+    if mode not in ("quote", "free"):
+        raise typer.BadParameter("choose quote or free", param_hint="--mode")
     sizes = PrefixSizes(exponent=zipf, passages=passages, block=block, prompts=prompts, rounds=rounds)
     figures = bench_prefix(sizes, note=note)
     if judged is not None:
         files = JudgedSet(*judged, limit)
         figures |= quality_by_order(files, mode=CitationMode(mode), note=note)
+    _report("prefix", figures, json=json)
+
+
+def _report(name: str, figures: dict[str, Any], *, json: bool) -> None:
     if json:
         emit(figures)
-        return
-    _show("prefix", figures)
+    else:
+        _show(name, figures)
 
 
 def _show(prefix: str, figures: dict[str, Any]) -> None:

@@ -113,7 +113,7 @@ def _silent(_event: str, _payload: dict[str, Any]) -> None:
 def search(
     question: Annotated[str, typer.Argument(help="The question.")],
     collection: Collection = "default",
-    top_k: Annotated[int, typer.Option(min=1, max=1000)] = 5,
+    top_k: Annotated[int, typer.Option(min=1, max=1000, help="Passages shown.")] = 5,
     explain: Annotated[bool, typer.Option(help="Show what each route found.")] = False,
     as_json: Json = False,
 ) -> None:

@@ -79,7 +79,7 @@ def reprocess(
     ] = None,
     wait: Annotated[bool, typer.Option(help="Follow it to its end.")] = True,
     cancel: Annotated[bool, typer.Option("--cancel", help="Stop the walk that is under way.")] = False,
-    timeout_s: Annotated[float, typer.Option(min=1)] = 86_400.0,
+    timeout_s: Annotated[float, typer.Option(min=1, help="How long --wait watches.")] = 86_400.0,
     as_json: Json = False,
 ) -> None:
     """Make a collection's documents anew from their originals, without downtime. Exit 1 if some failed."""

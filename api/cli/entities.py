@@ -48,7 +48,7 @@ def import_file(
 def find(
     text: Annotated[str, typer.Argument(help="Part of a name.")] = "",
     type: Annotated[str | None, typer.Option(help="PERSON, ORG, GPE …")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200)] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Entities shown.")] = 50,
     as_json: Json = False,
 ) -> None:
     """Find entities by a part of their names, whatever its width, case or script variant."""
@@ -95,7 +95,11 @@ def pin(
 
 
 @entities_app.command("rename")
-def rename(entity_id: EntityId, name: str, as_json: Json = False) -> None:
+def rename(
+    entity_id: EntityId,
+    name: Annotated[str, typer.Argument(help="The new one.")],
+    as_json: Json = False,
+) -> None:
     """Give it another name; the old one stays an alias."""
     _change("PATCH", _path(entity_id), {"name": name}, as_json)
 

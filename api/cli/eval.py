@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from api.cli.judged import ANSWERS, CORPUS, QRELS, QUERIES, file_option
 from api.cli.output import Json, emit
-
-_File = Annotated[Path, typer.Option(exists=True, dir_okay=False, readable=True)]
-
-
-def _table(what: str) -> Any:
-    return typer.Option(exists=True, dir_okay=False, readable=True, help=what)
-
 
 eval_app = typer.Typer(
     help="Measure quality on evaluation sets, on a scratch data folder.", no_args_is_help=True
@@ -23,9 +17,9 @@ eval_app = typer.Typer(
 
 @eval_app.command("retrieval")
 def retrieval(
-    corpus: _File,
-    queries: _File,
-    qrels: _File,
+    corpus: Annotated[Path, CORPUS],
+    queries: Annotated[Path, QUERIES],
+    qrels: Annotated[Path, QRELS],
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N judged questions.")] = None,
     keep: Annotated[
         Path | None, typer.Option(file_okay=False, help="Keep the ingested corpus here and use it again.")
@@ -59,10 +53,10 @@ def retrieval(
 
 @eval_app.command("answers")
 def answers(
-    corpus: _File,
-    queries: _File,
-    qrels: _File,
-    answers: _File,
+    corpus: Annotated[Path, CORPUS],
+    queries: Annotated[Path, QUERIES],
+    qrels: Annotated[Path, QRELS],
+    answers: Annotated[Path, ANSWERS],
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N judged questions.")] = None,
     mode: Annotated[str, typer.Option(help="extract, quote or free; default: the server's.")] = "",
     claims: Annotated[
@@ -86,10 +80,10 @@ def answers(
 
 @eval_app.command("router")
 def router(
-    corpus: _File,
-    queries: _File,
-    qrels: _File,
-    answers: _File,
+    corpus: Annotated[Path, CORPUS],
+    queries: Annotated[Path, QUERIES],
+    qrels: Annotated[Path, QRELS],
+    answers: Annotated[Path, ANSWERS],
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N judged questions.")] = None,
     keep: Annotated[
         Path | None, typer.Option(file_okay=False, help="Keep the ingested corpus here and use it again.")
@@ -164,7 +158,9 @@ def rgb(
 
 @eval_app.command("chunks")
 def chunks(
-    folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, readable=True)],
+    folder: Annotated[
+        Path, typer.Argument(exists=True, file_okay=False, readable=True, help="Where both are.")
+    ],
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N questions.")] = None,
     json: Json = False,
 ) -> None:
@@ -186,8 +182,8 @@ def chunks(
 
 @eval_app.command("entities")
 def entities(
-    entities: Annotated[Path | None, _table("TSV: qid, name, types, description.")] = None,
-    mentions: Annotated[Path | None, _table("JSON lines with gold mentions.")] = None,
+    entities: Annotated[Path | None, file_option("TSV: qid, name, types, description.")] = None,
+    mentions: Annotated[Path | None, file_option("JSON lines with gold mentions.")] = None,
     benchmark: Annotated[
         Path | None, typer.Option(exists=True, file_okay=False, help="Folder of <name>.benchmark.jsonl.")
     ] = None,

@@ -29,19 +29,31 @@ def register(app: typer.Typer) -> None:
 def plan_command(
     model: Annotated[str, typer.Option(help="Pack id, or a folder with a config.json.")] = "",
     machine_file: Annotated[
-        Path | None, typer.Option("--machine", help="JSON of another machine; see docs/engine.md.")
+        Path | None,
+        typer.Option(
+            "--machine",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="JSON of another machine; see docs/engine.md.",
+        ),
     ] = None,
     nodes: Annotated[int, typer.Option(min=0, help="Machines of this kind; 0: as described.")] = 0,
     profile: Annotated[str, typer.Option(help="auto, edge, realtime, batch or cloud.")] = "",
-    tensor_parallel: Annotated[int | None, typer.Option("--tp", min=0)] = None,
-    pipeline_parallel: Annotated[int | None, typer.Option("--pp", min=0)] = None,
-    max_model_len: Annotated[int | None, typer.Option(min=0)] = None,
+    tensor_parallel: Annotated[
+        int | None, typer.Option("--tp", min=0, help="Tensor parallel ranks; 0: chosen.")
+    ] = None,
+    pipeline_parallel: Annotated[
+        int | None, typer.Option("--pp", min=0, help="Pipeline stages; 0: chosen.")
+    ] = None,
+    max_model_len: Annotated[int | None, typer.Option(min=0, help="Tokens of prompt and answer.")] = None,
     kv_cache_bytes: Annotated[int | None, typer.Option(min=0, help="KV blocks of all ranks.")] = None,
     ray: Annotated[bool, typer.Option("--ray", help="Command lines for a Ray cluster.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Name each branch taken and why.")] = False,
     json: Json = False,
 ) -> None:
     """Work out ranks, KV blocks, context and batch, their roofs and command lines; starts nothing."""
+    from core.packs import pack_languages
     from core.settings import get_settings
     from generation.plan import make_plan
     from generation.plan_commands import serve_commands
@@ -60,7 +72,13 @@ def plan_command(
         wish = replace(wish, profile=Profile(profile))
     folder = _folder(name)
     try:
-        planned = make_plan(pack_facts(folder, name=name), machine, wish, tokenizer=str(folder))
+        planned = make_plan(
+            pack_facts(folder, name=name),
+            machine,
+            wish,
+            tokenizer=str(folder),
+            languages=pack_languages(name),
+        )
     except PlanRefused as refused:
         _refuse(refused, json=json)
         raise typer.Exit(_REFUSED) from None

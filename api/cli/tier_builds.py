@@ -57,7 +57,7 @@ def rollback(
 
 
 def builds(
-    limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Builds shown.")] = 20,
     as_json: Json = False,
 ) -> None:
     """The newest builds, newest first."""

@@ -131,7 +131,7 @@ def list_moves(
     tier: Annotated[str | None, typer.Option(help="Moves from it or to it.")] = None,
     status: Annotated[str | None, typer.Option(help="planned, done, dropped or superseded")] = None,
     reason: Annotated[str | None, typer.Option(help="pinned, new, used, idle or budget")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200)] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Moves shown.")] = 50,
     cursor: Annotated[str | None, typer.Option(help="next_cursor of the page before.")] = None,
     as_json: Json = False,
 ) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import typer
 
 from api.cli.http import Service
+from api.cli.judged import CORPUS, QRELS, QUERIES
 from api.cli.output import Json, emit, note
 
 tune_app = typer.Typer(help="Search a better retrieval profile on judged questions.")
@@ -18,7 +19,6 @@ tune_app.add_typer(profiles_app, name="profiles")
 
 _URL = "/v1/admin/retrieval-profiles"
 _Collection = Annotated[str | None, typer.Option(help="Id or name; without it, the whole tenant.")]
-_File = typer.Option(exists=True, dir_okay=False, readable=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -29,9 +29,9 @@ def register(app: typer.Typer) -> None:
 @tune_app.callback(invoke_without_command=True)
 def tune(
     context: typer.Context,
-    queries: Annotated[Path | None, _File] = None,
-    qrels: Annotated[Path | None, _File] = None,
-    corpus: Annotated[Path | None, _File] = None,
+    queries: Annotated[Path | None, QUERIES] = None,
+    qrels: Annotated[Path | None, QRELS] = None,
+    corpus: Annotated[Path | None, CORPUS] = None,
     collection: Annotated[
         str | None,
         typer.Option(help="Tune on this live collection, and store the result."),
@@ -39,9 +39,9 @@ def tune(
     keep: Annotated[
         Path | None, typer.Option(file_okay=False, help="Keep the ingested corpus here and use it again.")
     ] = None,
-    trials: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
+    trials: Annotated[int, typer.Option(min=1, max=10_000, help="Profiles that are tried.")] = 100,
     measure: Annotated[str, typer.Option(help="ndcg@10, mrr@10 or recall@1")] = "ndcg@10",
-    seed: int = 0,
+    seed: Annotated[int, typer.Option(help="Of the profiles that are tried.")] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N judged questions.")] = None,
     out: Annotated[Path | None, typer.Option(dir_okay=False, help="Write profile and figures here.")] = None,
     as_json: Json = False,
@@ -80,7 +80,9 @@ def tune(
 
 
 @profiles_app.command("list")
-def list_profiles(limit: Annotated[int, typer.Option(min=1, max=200)] = 20, as_json: Json = False) -> None:
+def list_profiles(
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Versions shown.")] = 20, as_json: Json = False
+) -> None:
     """The newest versions, newest first; * is in force."""
     with Service.of() as service:
         found = service.call("GET", _URL, params={"limit": limit})
@@ -108,7 +110,7 @@ def add(
 
 @profiles_app.command("apply")
 def apply(
-    profile_id: str,
+    profile_id: Annotated[str, typer.Argument(help="As `geo tune profiles list` shows it.")],
     force: Annotated[bool, typer.Option(help="Although its held-out result is worse.")] = False,
     as_json: Json = False,
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from api.cli import make_cli
+from core.errors import ConfigError
 from generation.engine_args import computes_in_core, engine_arguments, engine_environment, omp_binding
 from generation.plan import make_plan
 from generation.plan_check import EngineReport, drifts
@@ -171,9 +172,21 @@ def test_geo_plan_refuses_with_what_would_run(tmp_path: Path) -> None:
     assert "Legal sizes here: 1, 2, 4, 8" in told.stderr
 
 
-@pytest.mark.parametrize("words", [["--profile", "mainframe"], ["--machine", "M"]])
-def test_geo_plan_names_a_wrong_option(words: list[str], tmp_path: Path) -> None:
-    (tmp_path / "M").write_text("[]")
-    words = [str(tmp_path / w) if w == "M" else w for w in words]
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--profile", "mainframe"], "none of auto, edge"),
+        (["--machine", "list"], "holds no JSON object"),
+        (["--machine", "broken"], "is no JSON"),
+        (["--machine", "nowhere"], "does not exist"),
+    ],
+)
+def test_geo_plan_names_a_wrong_option(
+    words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "list").write_text("[]")
+    (tmp_path / "broken").write_text("{")
+    monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(make_cli(), ["plan", "--model", _folder(tmp_path / "m", SMOLLM2), *words])
     assert done.exit_code != 0
+    assert told in (done.exception.detail if isinstance(done.exception, ConfigError) else done.stderr)
