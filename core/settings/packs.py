@@ -1,0 +1,31 @@
+"""Settings of the model packs, and where they are kept."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pydantic import Field
+
+from core.settings.section import Section
+
+
+def cache_home() -> Path:
+    """Where what can be fetched or made again is kept: model packs, what `geo bench` prepared."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "geo-engine"
+
+
+class PackSettings(Section):
+    """Model packs: public ids, and the folder they are unpacked in."""
+
+    folder: Path = Field(default_factory=lambda: cache_home() / "packs")
+    encoder: str = "intfloat/multilingual-e5-small"
+    generator: str = "HuggingFaceTB/SmolLM2-135M-Instruct"
+    reranker: str = Field(
+        default="", description="a cross-encoder that reads question and passage together; empty: none"
+    )
+    nli: str = Field(
+        default="", description="an entailment model that verdicts ask as well; empty: the rules alone"
+    )
+    spacy_en: str = "en_core_web_sm"
+    spacy_zh: str = Field(default="", description="a zh_core_web_* package; empty: jieba's tags")
