@@ -7,7 +7,6 @@ brought forward, and passages that name another one of the name are held back, w
 from __future__ import annotations
 
 import math
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -18,7 +17,6 @@ from sqlalchemy.orm import Session
 from core.models import DocumentRow, EntityRow, MentionRow, PassageRow
 from core.types import Scope
 from ingest.catalogue import Catalogue
-from ingest.entity_repository import catalogue_stamp, load_catalogue
 from ingest.growth import GROWN, GROWN_BY_NAME
 from retrieval.entity_names import Named, affiliations_of, named_in
 from retrieval.filters import Filters
@@ -39,9 +37,6 @@ _LEAST = 0.05
 
 Cosines = Callable[[Sequence[int]], Mapping[int, float]]
 """Cosine of the question with passages, by passage id."""
-
-_lock = threading.Lock()
-_catalogues: dict[str, tuple[tuple[int, int, int], Catalogue]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +78,6 @@ class EntityHits:
     others: frozenset[int] = frozenset()
     each: Sequence[frozenset[int]] = ()
     said: float = 0.0
-
-
-def catalogue_of(session: Session, tenant_id: str) -> Catalogue:
-    """The tenant's catalogue, kept in this process while it stays the same."""
-    stamp = catalogue_stamp(session, tenant_id)
-    with _lock:
-        known = _catalogues.get(tenant_id)
-    if known is None or known[0] != stamp:
-        known = (stamp, load_catalogue(session, tenant_id))
-        with _lock:
-            if len(_catalogues) >= 8:  # a catalogue may be large; the next question loads it again
-                _catalogues.clear()
-            _catalogues[tenant_id] = known
-    return known[1]
 
 
 def look_up(session: Session, scope: Scope, filters: Filters, question: str, catalogue: Catalogue) -> Links:

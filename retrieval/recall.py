@@ -13,6 +13,7 @@ from core.types import Lang, Passage, Route, Scope
 from ingest.encode import get_encoder
 from ingest.split import encoder_text
 from retrieval.cascade import Plan, Reading, read_head
+from retrieval.catalogues import LazyCatalogue
 from retrieval.centres import centres_of
 from retrieval.cross_encoder import configured_reranker, cross_order, cross_scores
 from retrieval.entity_route import EntityHits
@@ -263,6 +264,7 @@ def _recall_live(
     is live now (it shows hidden passages while a newer generation exists), or the switch fell between the
     routes and the load (what a route saw as live no longer is).
     """
+    catalogue = LazyCatalogue(db, scope.tenant_id)
     attempt = 0
     while True:
         attempt += 1
@@ -275,6 +277,7 @@ def _recall_live(
             filters,
             k,
             Pushdown(db, scope, filters),
+            catalogue,
             entities=entities,
             checked=attempt > 1,
             variants=variants,

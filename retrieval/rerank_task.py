@@ -25,10 +25,10 @@ from core.types import AnswerStatus, JobStatus, Passage, Scope
 from core.worker import Task, get_app, next_stage, worker_name
 from retrieval import query_repository
 from retrieval.cascade import Plan
+from retrieval.catalogues import catalogue_of
 from retrieval.cross_encoder import configured_reranker
 from retrieval.depth import AUTO, Depth
 from retrieval.entity_names import named_in
-from retrieval.entity_route import catalogue_of
 from retrieval.evidence_choice import FindNeighbours, choose_evidence
 from retrieval.filters import parse_filters
 from retrieval.followup import Rewritten, rewritten

@@ -17,7 +17,8 @@ from ingest.encode import TokenVectors, get_encoder
 from ingest.fold import search_fold
 from ingest.similarity import similarity
 from retrieval.analyzer import tokens as search_tokens
-from retrieval.entity_route import EntityHits, catalogue_of, entity_hits, look_up
+from retrieval.catalogues import LazyCatalogue
+from retrieval.entity_route import EntityHits, entity_hits, look_up
 from retrieval.filters import Filters
 from retrieval.hits import ranked_hits
 from retrieval.identifiers import COMMON, Code, code_scores, codes, holds
@@ -153,6 +154,7 @@ class Searches:
 
     Attributes:
         pushdown: what the filters leave, looked up once.
+        catalogue: the names that are known, looked up once.
         entities: whether the entity route is asked.
         checked: whether dense and lexical hits are compared with the live rows as they are found, and more
             are asked for until `k` may be shown. Otherwise they are taken as the index gives them, unless a
@@ -169,6 +171,7 @@ class Searches:
     filters: Filters
     k: int
     pushdown: Pushdown
+    catalogue: LazyCatalogue
     entities: bool = True
     checked: bool = True
     variants: tuple[Variant, ...] = ()
@@ -206,8 +209,7 @@ class Searches:
 
     def _by_words(self, text: str) -> list[tuple[int, float]]:
         limits = self.pushdown.limits()
-        with self.db.read() as session:
-            names = other_names(text, catalogue_of(session, self.scope.tenant_id))
+        names = other_names(text, self.catalogue.get())
         beside = terms_beside(search_tokens(text), names) if names else None
         return self._widened(
             lambda n: self.index.lexical.search(
@@ -223,8 +225,8 @@ class Searches:
     def entity(self) -> Sequence[Hit]:
         """Passages that mention an entity of the question."""
         text = self.question.text
+        catalogue = self.catalogue.get()
         with self.db.read() as session:
-            catalogue = catalogue_of(session, self.scope.tenant_id)
             links = look_up(session, self.scope, self.filters, text, catalogue)
         found = entity_hits(text, links, limit=self.k, similarity=similarity, cosines=self._cosines)
         self.entity_hits.append(found)

@@ -11,8 +11,9 @@ from core.db import Database
 from core.models import EntityRow, MentionRow
 from core.types import Hit, Route
 from ingest.catalogue import alias_key
+from retrieval.catalogues import catalogue_of
 from retrieval.entity_names import Named, named_in
-from retrieval.entity_route import EntityHits, catalogue_of, entity_hits, look_up
+from retrieval.entity_route import EntityHits, entity_hits, look_up
 from retrieval.filters import Filters
 from retrieval.fuse import standardized_sum
 from retrieval.readings import Profile, weigh

@@ -17,6 +17,7 @@ from core.db import Database
 from core.models import DocumentRow, PassageRow
 from core.settings import Settings, get_settings
 from core.types import Lang, Route, Scope
+from retrieval.catalogues import LazyCatalogue
 from retrieval.filters import Filters, parse_filters
 from retrieval.manifest import IndexFolder
 from retrieval.profile import built_in
@@ -130,7 +131,7 @@ def test_every_route_gives_what_the_oracle_lets_through(world: World) -> None:
         vector /= np.linalg.norm(vector)
         searches = Searches(
             world.corpus.db, reader.snapshot(), scope, asked(vector), filters, k,
-            Pushdown(world.corpus.db, scope, filters),
+            Pushdown(world.corpus.db, scope, filters), LazyCatalogue(world.corpus.db, scope.tenant_id),
         )  # fmt: skip
         found = {route: [h.passage_id for h in search()] for route, search in searches.by_route().items()}
         assert set(found) == set(Route)

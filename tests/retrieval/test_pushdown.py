@@ -12,6 +12,7 @@ from core.models import DocumentRow, PassageRow
 from core.settings import Settings
 from core.types import Scope
 from retrieval import pushdown
+from retrieval.catalogues import LazyCatalogue
 from retrieval.filters import parse_filters
 from retrieval.manifest import IndexFolder
 from retrieval.pushdown import Pushdown
@@ -78,8 +79,9 @@ def assert_routes_keep_to(corpus: Corpus, body: dict[str, Any]) -> None:
     limits = Pushdown(corpus.db, SCOPE, filters)
     for k in (5, 100):
         searches = Searches(
-            corpus.db, corpus.reader().snapshot(), SCOPE, question(corpus), filters, k, limits
-        )
+            corpus.db, corpus.reader().snapshot(), SCOPE, question(corpus), filters, k, limits,
+            LazyCatalogue(corpus.db, SCOPE.tenant_id),
+        )  # fmt: skip
         for route in (searches.dense, searches.lexical):
             found = [hit.passage_id for hit in route()]
             assert len(found) == len(set(found)) == min(k, len(wanted))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
 
 from core import streams
 from core.db import Database
@@ -23,7 +24,7 @@ from core.settings import get_settings
 from core.types import Hit, JobStatus, Role, Route, Scope
 from core.worker import Task
 from ingest.service import BlobStore, create_collection, register_upload
-from retrieval import rerank_task, searches
+from retrieval import catalogues, rerank_task, searches
 from retrieval.live import live_passages
 from retrieval.profile import BUILT_IN, built_in
 from retrieval.profiles import add_profile, apply_profile, roll_back_profile
@@ -555,6 +556,22 @@ def test_a_variant_brings_no_syntax_no_filter_and_no_other_tenant(
     assert found.route_reports["lexical"]["state"] == found.route_reports["dense"]["state"] == "ok"
     assert {hit.collection_id for hit in found.hits} == {stack.collection_id}
     assert found.hits[0].document_name == "pump.txt"
+
+
+def test_a_question_and_its_variants_look_the_catalogue_up_once(
+    stack: ScratchStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, tenants = catalogues.catalogue_stamp, list[str]()
+
+    def counted(session: Session, tenant_id: str) -> tuple[int, int, int]:
+        tenants.append(tenant_id)
+        return real(session, tenant_id)
+
+    monkeypatch.setattr(catalogues, "catalogue_stamp", counted)
+    texts = [Variant("llm", "pump service interval"), Variant("llm", "maintenance of the pump")]
+    query_id = ask(stack, "How often is the pump serviced?", task="search", variants=texts)
+    assert {"lexical", "entity"} <= query_row(stack.db, query_id).trace["routes"].keys()
+    assert tenants == [stack.scope.tenant_id]
 
 
 def test_a_search_that_waited_in_vain_for_variants_says_so(stack: ScratchStack) -> None:
