@@ -10,13 +10,12 @@ from sqlalchemy.orm import Session
 
 from core.errors import InvalidInput, RateLimited
 from core.metrics import ADMISSION_REFUSALS
-from core.packs import pack_languages
 from core.settings import Settings
 from core.types import CitationMode
 from generation import admission_repository as counted
 from generation import repository
 from generation.admission import Capacity, Limits, Refusal, refusal
-from generation.plan import known_languages
+from generation.plan_languages import written_languages
 from generation.policy import CitationPolicy, kept_mode
 from retrieval.language import question_language
 
@@ -85,9 +84,8 @@ def admit(
 
 
 def _asks_engine(question: str, policy: CitationPolicy, plan: Mapping[str, Any], settings: Settings) -> bool:
-    model = settings.packs.generator
-    languages = plan.get("languages") or pack_languages(model) or known_languages(model)
-    mode, unkept = kept_mode(policy, question_language(question), tuple(languages))
+    languages = written_languages(settings.packs.generator, plan.get("languages") or ())
+    mode, unkept = kept_mode(policy, question_language(question), languages)
     return mode is not CitationMode.EXTRACT and not unkept  # a mode that cannot be kept is refused in words
 
 

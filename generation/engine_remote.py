@@ -19,7 +19,8 @@ from core.errors import ConfigError, DeadlineExceeded, GeoError, TransientError
 from core.metrics import ENGINE_ABORTS, REPLICA_FAILURES
 from core.settings import GenerationSettings
 from core.types import EnginePlan
-from generation.plan import PROMPT_OVERHEAD, Planned, known_languages
+from generation.plan import PROMPT_OVERHEAD, Planned
+from generation.plan_languages import known_languages
 from generation.replica import Flight, Replica, ReplicaFailed
 from generation.replica_choice import Candidate, choose, prefix_key
 from generation.requests import Cancelled, Chunk, EngineLoad, GenerationRequest

@@ -15,14 +15,13 @@ from core.db import utcnow
 from core.errors import DeadlineExceeded, GeoError
 from core.jobs import JobRun, ring_job
 from core.metrics import REWRITES
-from core.packs import pack_languages
 from core.settings import get_settings
 from core.types import Lang
 from core.worker import next_stage
 from generation import repository
 from generation.cancels import CancelWatch
 from generation.grammar_check import checked
-from generation.plan import known_languages
+from generation.plan_languages import written_languages
 from generation.requests import Cancelled, Engine, GenerationRequest
 from generation.rewrite import GRAMMARS, MAX_TOKENS, rewrite_messages, variant_of
 from generation.runtime import EngineRuntime
@@ -67,7 +66,8 @@ def _rewritten(
     if engine is None:
         return "engine_not_ready", None
     lang = question_language(state.question)
-    if lang is not Lang.UND and lang.value not in _languages(engine):
+    writes = written_languages(get_settings().packs.generator, engine.planned.plan.languages)
+    if lang is not Lang.UND and lang.value not in writes:
         return "language", None
     try:
         with runtime:
@@ -81,11 +81,6 @@ def _rewritten(
         return "failed", None
     variant = variant_of(kind, written, state.question)
     return ("done", variant) if variant is not None else ("nothing_new", None)
-
-
-def _languages(engine: Engine) -> tuple[str, ...]:
-    model = get_settings().packs.generator
-    return engine.planned.plan.languages or pack_languages(model) or known_languages(model)
 
 
 def _write(

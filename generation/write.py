@@ -11,7 +11,6 @@ from typing import Any
 from core.db import Database, utcnow
 from core.errors import DeadlineExceeded, InvalidInput
 from core.metrics import ANSWERS, PROMPT_TOKENS
-from core.packs import pack_languages
 from core.settings import Settings
 from core.types import AnswerStatus, CitationMode, Claim, Evidence, Usage, Verdict
 from generation import repository
@@ -29,7 +28,7 @@ from generation.notices import (
     shortened_notice,
 )
 from generation.parse import Event, ParsedClaim, TextDelta
-from generation.plan import known_languages
+from generation.plan_languages import written_languages
 from generation.prompt import Prompt
 from generation.replay import record_of
 from generation.requests import Cancelled, Chunk, Engine, GenerationRequest
@@ -124,8 +123,7 @@ class AnswerWriter:
 
     def _mode(self) -> tuple[CitationMode, str]:
         plan = self._runtime.plan
-        model = self._settings.packs.generator
-        languages = plan.languages if plan is not None else pack_languages(model) or known_languages(model)
+        languages = written_languages(self._settings.packs.generator, plan.languages if plan else ())
         return kept_mode(self._state.policy, self._lang, languages)
 
     def _refusal(self, reason: str = "") -> Outcome:
