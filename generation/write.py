@@ -175,12 +175,12 @@ class AnswerWriter:
         self._timings["generate"] = elapsed_ms(begun) - self._timings["engine_wait"]
         if reason == "token_limit" and not any(c.text for c in self._board.claims):
             why = "no generated sentence was finished within the token limit"
-            return self._with_extract(self._settings.generation.max_sentences, CitationMode.EXTRACT, why)
+            return self._with_extract(self._instead(), CitationMode.EXTRACT, why)
         if status is not AnswerStatus.ANSWERED:
             return self._outcome(status, scheme.mode, reason=reason)
         if not any(c.text for c in self._board.claims):
             why = "no generated sentence was borne out by the evidence"
-            return self._with_extract(self._settings.generation.max_sentences, CitationMode.EXTRACT, why)
+            return self._with_extract(self._instead(), CitationMode.EXTRACT, why)
         if not any(_written_and_supported(c) for c in self._board.claims):
             why = "no generated sentence was fully borne out; the best source sentence stands beside it"
             return self._with_extract(1, scheme.mode, why)
@@ -206,6 +206,10 @@ class AnswerWriter:
 
     def _max_sentences(self) -> int:
         return self._state.policy.max_sentences or self._settings.generation.max_sentences
+
+    def _instead(self) -> int:
+        """Sentences of an extract that stands in for a written answer: no more than the policy allows."""
+        return min(self._max_sentences(), self._settings.generation.max_sentences)
 
     def _stream(
         self, engine: Engine, framed: Framed, scheme: Scheme, grammar: str

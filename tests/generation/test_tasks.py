@@ -97,6 +97,12 @@ def test_a_model_that_says_nothing_true_is_replaced_by_the_source(stage: Stage) 
     assert answer.text.startswith("The tower is 330 metres tall.")
 
 
+def test_the_source_in_place_of_the_model_keeps_the_policys_length(stage: Stage) -> None:
+    stage.engine.script = "Penguins swim far. [1]"
+    answer = stage.answer(stage.ask(mode="free", max_sentences=1))
+    assert [c.text for c in answer.claims] == ["The tower is 330 metres tall."]
+
+
 def test_a_partly_borne_out_answer_gets_the_source_sentence_beside_it(stage: Stage) -> None:
     stage.engine.script = "Workers completed the tower in 1889. [1]"
     answer = stage.answer(stage.ask("When was the tower finished?", mode="free"))
