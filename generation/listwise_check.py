@@ -176,14 +176,14 @@ class ListwiseGate:
             return self._right.get(tongue)
 
     def _test(self, lang: Lang, first_of: FirstOf, ended: threading.Event) -> None:
-        right: int | None = None
         try:
             right = sum(first_of(made) == made.answer for made in made_lists(lang))
+            with self._lock:
+                self._right[lang] = right
             log.info("listwise_tested", extra={"lang": lang.value, "right": right, "needed": NEEDED})
         except (GeoError, Cancelled):
             log.warning("listwise_test_broken_off", exc_info=True)
-        with self._lock:
-            if right is not None:
-                self._right[lang] = right
-            del self._running[lang]
-        ended.set()
+        finally:  # whatever ended it: questions must not wait for a test that nobody runs
+            with self._lock:
+                del self._running[lang]
+            ended.set()
