@@ -14,8 +14,10 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 from core.db import Database, get_database
+from core.packs import pack_folder
 from core.redis_client import get_redis
 from core.settings import Settings, get_settings
+from core.settings.packs import PackSettings
 from core.worker import get_app
 from migrations import run as migrations
 from tests.support.servers import PostgresServer, RedisServer
@@ -125,6 +127,15 @@ def postgres_database(
 def database(request: pytest.FixtureRequest) -> Database:
     """Each test that asks for it runs on SQLite and on PostgreSQL."""
     return request.getfixturevalue(f"{request.param}_database")
+
+
+@pytest.fixture(scope="session")
+def encoder_pack() -> Path:
+    """The folder of the built-in encoder. `make test` fetches it: where it is not, nothing was tested."""
+    folder = pack_folder(PackSettings().encoder)
+    if not (folder / "config.json").is_file():
+        pytest.fail(f"no encoder pack in {folder}; run: geo models fetch")
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
@@ -10,9 +11,7 @@ from sqlalchemy import func, select
 
 from api.app import create_app
 from core.db import Database
-from core.errors import ConfigError
 from core.models import DocumentRow, DocumentVersionRow, JobRow, PassageRow, PassageVectorRow
-from core.packs import pack_path
 from core.settings import get_settings
 from core.types import JobStatus
 from core.worker import Task
@@ -47,12 +46,8 @@ def run_all(db: Database) -> None:
 
 @pytest.mark.timeout(300)
 def test_twenty_posts_at_once_are_one_document_one_job_and_one_set_of_vectors(
-    database: Database, configure: Configure
+    database: Database, configure: Configure, encoder_pack: Path
 ) -> None:
-    try:
-        pack_path(get_settings().packs.encoder)
-    except ConfigError:
-        pytest.skip("the encoder pack is not on this machine; run: geo models fetch")
     configure(
         auth__bootstrap_key=OPERATOR_KEY,
         min_free_bytes=0,

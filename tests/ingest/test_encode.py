@@ -27,11 +27,8 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def encoder() -> Encoder:
-    folder = pack_folder(E5)
-    if not (folder / "config.json").is_file():
-        pytest.skip("the encoder pack is not installed")
-    return Encoder(folder)
+def encoder(encoder_pack: Path) -> Encoder:
+    return Encoder(encoder_pack)
 
 
 def test_passages_are_unit_rows_in_the_order_given(encoder: Encoder) -> None:
@@ -71,11 +68,8 @@ def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
 
 
-def test_a_pack_without_an_exported_network_runs_on_torch(tmp_path: Path) -> None:
-    folder = pack_folder(E5)
-    if not (folder / "config.json").is_file():
-        pytest.skip("the encoder pack is not installed")
-    for entry in folder.iterdir():
+def test_a_pack_without_an_exported_network_runs_on_torch(tmp_path: Path, encoder_pack: Path) -> None:
+    for entry in encoder_pack.iterdir():
         if entry.name != EXPORT:
             (tmp_path / entry.name).symlink_to(entry)
     assert isinstance(Encoder(tmp_path).network, TorchNetwork)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from core.errors import ConfigError
-from core.packs import KNOWN_PACKS, pack_folder, verify_pack
+from core.packs import KNOWN_PACKS, verify_pack
 from ingest.pack_encoder import MAGIC, bert_state, build_encoder_pack, dequantize_q4, read_packed
 
 PIECES = ["<s>", "<pad>", "</s>", "<unk>", "▁", "a", "b", "▁ab"]
@@ -117,13 +117,11 @@ def test_built_folder_loads_as_an_encoder(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
-def test_installed_encoder_ranks_a_translation_above_another_topic() -> None:
+def test_installed_encoder_ranks_a_translation_above_another_topic(encoder_pack: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
-    folder = pack_folder("intfloat/multilingual-e5-small")
-    if verify_pack(folder):
-        pytest.skip("the encoder pack is not installed")
-    model = SentenceTransformer(str(folder), device="cpu", model_kwargs={"dtype": "float32"})
+    assert not verify_pack(encoder_pack)
+    model = SentenceTransformer(str(encoder_pack), device="cpu", model_kwargs={"dtype": "float32"})
     query = model.encode("query: How tall is the Eiffel Tower?", normalize_embeddings=True)
     texts = ["The Eiffel Tower is 330 metres tall.", "埃菲尔铁塔高330米。", "今天的汤很咸。"]
     cosines = model.encode([f"passage: {t}" for t in texts], normalize_embeddings=True) @ query

@@ -21,7 +21,6 @@ from core.models import (
     QueryRow,
     TenantRow,
 )
-from core.packs import pack_folder
 from core.settings import Settings
 from core.types import Role, Scope
 from core.worker import Task
@@ -32,14 +31,10 @@ from retrieval.manifest import IndexFolder
 from retrieval.tasks import index_jobs, unindex_document
 from retrieval.tiers import IndexReader
 
+pytestmark = pytest.mark.usefixtures("encoder_pack")
+
 ALL = Scope("t1", None, "test")
 LIGHTHOUSE = ["The blue lighthouse of Skerry stands on a rock.", "Its lamp turns every nine seconds."]
-
-
-@pytest.fixture(autouse=True)
-def _pack() -> None:
-    if not (pack_folder("intfloat/multilingual-e5-small") / "config.json").is_file():
-        pytest.skip("the encoder pack is not installed")
 
 
 @pytest.fixture

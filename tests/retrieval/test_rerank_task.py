@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,10 @@ from sqlalchemy.orm import Session
 
 from core import streams
 from core.db import Database
-from core.errors import ConfigError, TransientError
+from core.errors import TransientError
 from core.ids import new_id
 from core.jobs import run_job
 from core.models import EvidenceRow, JobRow, PassageRow, PassageTokensRow, QueryRow, TenantRow
-from core.packs import pack_path
 from core.redis_client import get_redis
 from core.settings import get_settings
 from core.types import Hit, JobStatus, Role, Route, Scope
@@ -51,11 +51,7 @@ def add_texts(stack: ScratchStack, scope: Scope, collection: str, texts: Sequenc
 
 
 @pytest.fixture(scope="module")
-def stack() -> Iterator[ScratchStack]:
-    try:
-        pack_path(get_settings().packs.encoder)
-    except ConfigError:
-        pytest.skip("the encoder pack is not on this machine; run: geo models fetch")
+def stack(encoder_pack: Path) -> Iterator[ScratchStack]:
     with scratch_stack() as made:
         add_texts(made, made.scope, made.collection_id, list(NOTES.items()))
         yield made

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.errors import ConfigError
 from core.models import DocumentRow
-from core.packs import pack_path
-from core.settings import get_settings
 from ingest.service import BlobStore, new_version, register_upload
 from retrieval import recall
 from retrieval.filters import Filters
@@ -21,11 +19,7 @@ from retrieval.tiers import get_reader
 
 
 @pytest.fixture
-def stack() -> Iterator[ScratchStack]:
-    try:
-        pack_path(get_settings().packs.encoder)
-    except ConfigError:
-        pytest.skip("the encoder pack is not on this machine; run: geo models fetch")
+def stack(encoder_pack: Path) -> Iterator[ScratchStack]:
     with scratch_stack() as made:
         yield made
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.errors import ConfigError, InvalidInput, NotFound
-from core.packs import pack_path
+from core.errors import InvalidInput, NotFound
 from core.settings import get_settings
 from core.types import Role
 from core.worker import Task
@@ -35,11 +34,7 @@ def quiet(_label: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScratchStack]:
-    try:
-        pack_path(get_settings().packs.encoder)
-    except ConfigError:
-        pytest.skip("the encoder pack is not on this machine; run: geo models fetch")
+def stack(encoder_pack: Path) -> Iterator[ScratchStack]:
     with scratch_stack() as made:
         made.ingest(
             [

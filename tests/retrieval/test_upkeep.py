@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 
 from core.db import utcnow
-from core.errors import ConfigError
 from core.models import DocumentPlacementRow, DocumentRow, QuestionVectorRow, RecallSampleRow
-from core.packs import pack_path
 from core.settings import get_settings
 from core.types import Tier
 from core.worker import Task
@@ -32,11 +31,7 @@ DOCUMENTS = [
 
 
 @pytest.fixture(scope="module")
-def stack() -> Iterator[ScratchStack]:
-    try:
-        pack_path(get_settings().packs.encoder)
-    except ConfigError:
-        pytest.skip("the encoder pack is not on this machine; run: geo models fetch")
+def stack(encoder_pack: Path) -> Iterator[ScratchStack]:
     with scratch_stack() as made:
         made.ingest(DOCUMENTS)
         yield made
