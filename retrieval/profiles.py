@@ -73,12 +73,13 @@ def add_profile(
         collection: id, or a name in the caller's tenant; None for the tenant.
 
     Raises:
-        InvalidInput: a field of the body is unknown, missing or out of bounds.
+        InvalidInput: a field of the body is unknown, missing or out of bounds, or the figures cannot be read.
         NotFound: no such collection.
     """
     profile = parse_profile(body)
     if len(figures or {}) > _MAX_FIGURES:
         raise InvalidInput(f"figures has {len(figures or {})} names; at most {_MAX_FIGURES} are kept.")
+    _check_held_out((figures or {}).get("held_out"))
     tenant_id, collection_id = _target(session, scope, collection)
     target = _held(session, tenant_id, collection_id)
     newest = session.scalar(
@@ -189,6 +190,13 @@ def _against(figures: Mapping[str, Any], present: str) -> str | None:
     if figures.get("base") not in (None, present):
         return f"It was compared with {figures['base']}, and {present} is in force now; tune again."
     return None
+
+
+def _check_held_out(held_out: Any) -> None:
+    """`_against` reads it at every apply, so what it could not read is not stored."""
+    difference = held_out.get("difference") if isinstance(held_out, Mapping) else None
+    if not isinstance(held_out, Mapping | None) or not isinstance(difference, int | float | None):
+        raise InvalidInput("figures.held_out is an object and its difference a number; geo tune writes both.")
 
 
 def _target(session: Session, scope: Scope, collection: str | None) -> tuple[str, str | None]:

@@ -37,3 +37,7 @@ def test_what_is_no_profile_is_refused_by_name(client: TestClient) -> None:
     assert answer.status_code == 422
     assert "profile.rerank_k" in answer.json()["detail"]
     assert client.post(f"{URL}/rollback").status_code == 409
+    for held_out in ("worse", [0.1], {"difference": "much"}):
+        answer = client.post(URL, json={"profile": PROFILE, "figures": {"held_out": held_out}})
+        assert answer.status_code == 422
+        assert "figures.held_out" in answer.json()["detail"]
