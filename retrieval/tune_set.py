@@ -47,12 +47,19 @@ class Search:
     Attributes:
         measure: a name of `MEASURES`.
         limit: look at the first so many judged questions only.
+
+    Raises:
+        InvalidInput: an unknown measure.
     """
 
     measure: str = "ndcg@10"
     trials: int = 100
     seed: int = 0
     limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.measure not in MEASURES:
+            raise InvalidInput(f"Unknown measure {self.measure!r}; known: {', '.join(MEASURES)}.")
 
 
 def tune_on_corpus(
@@ -70,7 +77,7 @@ def tune_on_corpus(
         `profile` and `figures`, as `POST /v1/admin/retrieval-profiles` takes them.
 
     Raises:
-        InvalidInput: an unknown measure, or too few judged questions.
+        InvalidInput: too few judged questions.
     """
     from retrieval.tiers import get_reader
 
@@ -96,7 +103,7 @@ def tune_on_collection(
 
     Raises:
         NotFound: no such collection, or its name is that of several.
-        InvalidInput: an unknown measure, or too few judged questions.
+        InvalidInput: too few judged questions.
     """
     from retrieval.tiers import get_reader
 
@@ -129,8 +136,6 @@ def _tuned(
     search: Search,
     told: Callable[[str], Progress],
 ) -> dict[str, Any]:
-    if search.measure not in MEASURES:
-        raise InvalidInput(f"Unknown measure {search.measure!r}; known: {', '.join(MEASURES)}.")
     lines = [(str(q["_id"]), str(q["text"])) for q in read_jsonl(queries) if str(q["_id"]) in judged]
     asked = lines[: search.limit]
     begun = time.perf_counter()

@@ -12,12 +12,15 @@ import typer
 from api.cli.http import Service
 from api.cli.judged import CORPUS, QRELS, QUERIES
 from api.cli.output import Json, emit, note
+from core.errors import ConfigError
 
 tune_app = typer.Typer(help="Search a better retrieval profile on judged questions.")
 profiles_app = typer.Typer(help="Retrieval profiles: list, store, apply, roll back.", no_args_is_help=True)
 tune_app.add_typer(profiles_app, name="profiles")
 
 _URL = "/v1/admin/retrieval-profiles"
+# What a tune measures; figures that somebody else stores may have less.
+_COMPARED = {"n", "present", "tuned", "difference", "ci95", "p"}
 _Collection = Annotated[str | None, typer.Option(help="Id or name; without it, the whole tenant.")]
 
 
@@ -90,8 +93,8 @@ def list_profiles(
         emit(found)
         return
     for one in found["items"]:
-        judged = one["figures"].get("held_out")
-        words = _compared_line(judged) if judged else "not measured"
+        judged = one["figures"].get("held_out") or {}
+        words = _compared_line(judged) if set(judged) >= _COMPARED else "not measured"
         where = one["collection_id"] or "tenant"
         print(f"{'*' if one['in_force'] else ' '} {one['id']}  {where}  version {one['version']}  {words}")
 
@@ -103,7 +106,12 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Store a profile as the next version; queries follow it once it is applied."""
-    written: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        written: Any = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ConfigError(f"{file} is no JSON ({error}); geo tune --out writes one.") from error
+    if not isinstance(written, dict) or "profile" not in written:
+        raise ConfigError(f"{file} holds no profile; geo tune --out writes one, docs/tuning.md shows it.")
     body = {"collection": collection, "profile": written["profile"], "figures": written.get("figures", {})}
     _told("POST", _URL, body, as_json)
 
