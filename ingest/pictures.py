@@ -122,9 +122,9 @@ class PagePainter:
                     return
 
     def _end(self) -> None:
-        sandbox, self._sandbox = self._sandbox, None
-        if sandbox is not None:
-            sandbox.close()
+        if self._sandbox is not None:
+            self._sandbox.close()
+            self._sandbox = None  # only now: `is_warm` is read without the turn and must not lie
 
 
 _shared = PagePainter()

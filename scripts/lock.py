@@ -1,6 +1,7 @@
 """Write the installed versions of everything that `.[cpu,ocr,dev]` needs over a lock file, keeping its head.
 
-Packages that must not be installed are left out, and so is whatever would name a registry or a folder.
+One lock serves every supported Python: what a package needs on any of them is locked for all. Packages that
+must not be installed are left out, and so is whatever would name a registry or a folder.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from packaging.markers import Marker
 from packaging.requirements import Requirement
 
 EXTRAS = ("cpu", "ocr", "dev")
+# Markers in use part the versions at 3.11.3 (redis) and at minor releases.
+PYTHONS = ("3.11.0", "3.11.9", "3.12.0", "3.13.0", "3.14.0")
 BUILD = ("setuptools",)  # builds the one dependency without a wheel, and this project
 # The vision libraries: see the lock's head. fastapi-cloud-cli: a client of somebody's hosting service.
 # openvino-telemetry: reports usage to its maker; the runtime works without it.
@@ -38,14 +42,28 @@ def locked(project: Path) -> list[str]:
         try:
             found = distribution(name)
         except PackageNotFoundError:
-            sys.exit(f"{name} is needed but not installed; run: make install")
+            sys.exit(f"{name} is needed on a supported Python but not installed; run: pip install {name}")
         pins[name] = f"{name}=={found.version.split('+')[0]}"
         for line in found.requires or ():
             following = Requirement(line)
-            marker = following.marker
-            if marker is None or any(marker.evaluate({"extra": e}) for e in (*extras, "")):
+            if _applies(following.marker, extras):
                 todo.append(following)
     return [pins[name] for name in sorted(pins)]
+
+
+def _applies(marker: Marker | None, extras: frozenset[str]) -> bool:
+    """Whether a requirement holds on one of `PYTHONS`, under one of the extras or none."""
+    return marker is None or any(
+        marker.evaluate(
+            {
+                "extra": extra,
+                "python_full_version": version,
+                "python_version": ".".join(version.split(".")[:2]),
+            }
+        )
+        for extra in (*extras, "")
+        for version in PYTHONS
+    )
 
 
 def main(path: Path) -> None:
