@@ -131,10 +131,21 @@ def database(request: pytest.FixtureRequest) -> Database:
 
 @pytest.fixture(scope="session")
 def encoder_pack() -> Path:
-    """The folder of the built-in encoder. `make test` fetches it: where it is not, nothing was tested."""
-    folder = pack_folder(PackSettings().encoder)
+    """The folder of the built-in encoder."""
+    return _fetched(PackSettings().encoder)
+
+
+@pytest.fixture(scope="session")
+def generator_pack() -> Path:
+    """The folder of the built-in generator."""
+    return _fetched(PackSettings().generator)
+
+
+def _fetched(name: str) -> Path:
+    """`make test` fetches the packs: without them a run would have tested nothing, so this is no skip."""
+    folder = pack_folder(name)
     if not (folder / "config.json").is_file():
-        pytest.fail(f"no encoder pack in {folder}; run: geo models fetch")
+        pytest.fail(f"no pack in {folder}; run: geo models fetch")
     return folder
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from core.packs import pack_folder
 from core.worker import WORKERS
 
 ROOT = Path(__file__).parents[2]
@@ -63,8 +62,7 @@ def test_imports_of_a_worker_start_no_runtime_and_no_thread(name: str) -> None:
     assert (libraries, threads) == ([], 1)
 
 
-def test_forked_child_encodes(settings: object) -> None:
-    if not (pack_folder(E5) / "config.json").is_file():
-        pytest.skip("the encoder pack is not installed")
+@pytest.mark.usefixtures("settings", "encoder_pack")
+def test_forked_child_encodes() -> None:
     done = run(ENCODE_IN_CHILD)
     assert done.returncode == 0, done.stderr

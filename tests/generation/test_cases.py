@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import ConfigError
-from core.packs import pack_path
-from core.settings import get_settings
 from core.types import AnswerStatus
 from core.worker import Task
 from generation import service
@@ -44,14 +41,10 @@ _MORE = {
 
 
 @pytest.fixture(scope="module")
-def stack(shared_data: Path) -> Iterator[ScratchStack]:
+def stack(shared_data: Path, encoder_pack: Path) -> Iterator[ScratchStack]:
     cases = shared_data / "cases"
     if not all((cases / folder).is_dir() for folder in _FOLDERS):
         pytest.skip("no case files here")
-    try:
-        pack_path(get_settings().packs.encoder)
-    except ConfigError as error:
-        pytest.skip(error.detail)
     documents = [
         CorpusDocument(f"{folder}/{path.name}", path.stem, path.read_text(), path.suffix)
         for folder in _FOLDERS

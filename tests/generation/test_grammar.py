@@ -1,25 +1,21 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+import xgrammar
 
-from core.errors import ConfigError, InvalidInput
-from core.packs import pack_path
+from core.errors import InvalidInput
 from generation.grammar import free_grammar
-
-xgrammar = pytest.importorskip("xgrammar")
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Any:
+def tokenizer(generator_pack: Path) -> Any:
     from transformers import AutoTokenizer
 
-    try:
-        return AutoTokenizer.from_pretrained(pack_path("HuggingFaceTB/SmolLM2-135M-Instruct"))
-    except ConfigError as error:
-        pytest.skip(error.detail)
+    return AutoTokenizer.from_pretrained(generator_pack)
 
 
 @pytest.fixture(scope="module")

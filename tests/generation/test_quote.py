@@ -149,22 +149,15 @@ def test_a_claim_under_the_wrong_passage_is_tied_to_the_right_one() -> None:
     assert claim.citations[0].quote_text == "The tower is 330 metres tall."
 
 
-def test_grammars_compile_within_their_bound(shared_data: Path) -> None:
+def test_grammars_compile_within_their_bound(shared_data: Path, generator_pack: Path) -> None:
     import time
 
     import xgrammar
     from transformers import AutoTokenizer
 
-    from core.errors import ConfigError
-    from core.packs import pack_path
-
-    try:
-        pack = pack_path("HuggingFaceTB/SmolLM2-135M-Instruct")
-    except ConfigError as error:
-        pytest.skip(error.detail)
     corpus = shared_data / "data/xquad_en_zh/corpus.en.jsonl"
     texts = [json.loads(line)["text"] for line in corpus.read_text().splitlines()[:48]]
-    info = xgrammar.TokenizerInfo.from_huggingface(AutoTokenizer.from_pretrained(pack))
+    info = xgrammar.TokenizerInfo.from_huggingface(AutoTokenizer.from_pretrained(generator_pack))
     compiler = xgrammar.GrammarCompiler(info, max_threads=8, cache_enabled=False)
     for size in (8, 16):
         took: list[float] = []

@@ -6,18 +6,17 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from core.errors import ConfigError, DeadlineExceeded, InvalidInput
-from core.packs import pack_path
+from core.errors import DeadlineExceeded, InvalidInput
 from core.settings import GenerationSettings
 from generation.engine_remote import RemoteEngine
 from generation.grammar import free_grammar
 from generation.prompt import Message
 from generation.requests import Cancelled, Chunk, GenerationRequest
 from tests.e2e.stack import until
-from tests.generation.conftest import PACK
 from tests.support.vllm_servers import VllmServer, tiny_model
 
 pytestmark = [pytest.mark.soak, pytest.mark.engine, pytest.mark.timeout(900)]
@@ -26,13 +25,9 @@ STREAMS = 12
 
 
 @pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[VllmServer]]:
-    try:
-        pack = pack_path(PACK)
-    except ConfigError as error:
-        pytest.skip(error.detail)
+def servers(tmp_path_factory: pytest.TempPathFactory, generator_pack: Path) -> Iterator[list[VllmServer]]:
     folder = tmp_path_factory.mktemp("vllm")
-    model = tiny_model(folder / "model", pack)
+    model = tiny_model(folder / "model", generator_pack)
     servers = [VllmServer(model, folder / f"{n}.log") for n in range(2)]
     for server in servers:
         server.start()
