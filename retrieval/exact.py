@@ -57,21 +57,26 @@ class TopK:
         kept_scores = self._scores[asked : asked + len(scores)]
         kept_rows = self._rows[asked : asked + len(scores)]
         floor = kept_scores.min(axis=1)
-        if floor[0] == -np.inf and scores.shape[1] > self._k:  # the first block: most of it is above
+        if scores.shape[1] > self._k and kept_scores.max() == -np.inf:  # the first to be shown: most is above
             best = np.argpartition(scores, scores.shape[1] - self._k, axis=1)[:, -self._k :]
             kept_rows[:] = best + first
             kept_scores[:] = np.take_along_axis(scores, best, 1)
             kept_rows[kept_scores == -np.inf] = -1
             return
-        query, row = np.nonzero(scores > floor[:, None])
-        if not len(query):
+        above = np.flatnonzero(scores > floor[:, None])  # flat: numpy is slow to tell where in two dimensions
+        if not len(above):
             return
-        for one in np.unique(query).tolist():
-            mine = row[query == one]
-            together = np.concatenate((kept_scores[one], scores[one, mine]))
-            numbers = np.concatenate((kept_rows[one], mine + first))
-            best = np.argpartition(together, len(together) - self._k)[-self._k :]
-            kept_scores[one], kept_rows[one] = together[best], numbers[best]
+        query, row = np.divmod(above, scores.shape[1])
+        hit, line, counts = np.unique(query, return_inverse=True, return_counts=True)
+        place = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
+        more_scores = np.full((len(hit), counts.max()), -np.inf, np.float32)
+        more_rows = np.full(more_scores.shape, -1, np.int64)
+        more_scores[line, place], more_rows[line, place] = scores[query, row], row + first
+        together = np.concatenate((kept_scores[hit], more_scores), axis=1)
+        numbers = np.concatenate((kept_rows[hit], more_rows), axis=1)
+        best = np.argpartition(together, together.shape[1] - self._k, axis=1)[:, -self._k :]
+        kept_scores[hit] = np.take_along_axis(together, best, 1)
+        kept_rows[hit] = np.take_along_axis(numbers, best, 1)
 
 
 def check_vectors(vectors: Vector) -> None:
