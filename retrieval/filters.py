@@ -179,6 +179,9 @@ def _field(name: str, raw: Any, at: str) -> Field:
     if not isinstance(raw, Mapping) or not raw or set(cast("Mapping[str, Any]", raw)) - set(_CONDITIONS):
         raise InvalidInput(f"{at} takes a scalar, or an object with {', '.join(_CONDITIONS)}.")
     conditions = cast("Mapping[str, Any]", raw)
+    if unset := [key for key in _CONDITIONS if key in conditions and conditions[key] is None]:
+        # Left out, it would let through what the caller meant to keep out.
+        raise InvalidInput(f"{at}.{unset[0]} is null; give it a value or leave it out.")
     values, exists = conditions.get("in"), conditions.get("exists")
     if values is not None and (
         not isinstance(values, list | tuple) or not all(map(_is_scalar, cast("list[Any]", values)))
@@ -186,7 +189,7 @@ def _field(name: str, raw: Any, at: str) -> Field:
         raise InvalidInput(f"{at}.in takes a list of scalars.")
     if exists is not None and not isinstance(exists, bool):
         raise InvalidInput(f"{at}.exists takes true or false.")
-    bounds = {key: conditions[key] for key in BOUNDS if conditions.get(key) is not None}
+    bounds = {key: conditions[key] for key in BOUNDS if key in conditions}
     return Field(
         name,
         None if values is None else tuple(_limited(values, at)),
@@ -242,6 +245,10 @@ def _page(raw: Any, at: str) -> int:
 def _time(raw: Any, at: str) -> datetime:
     try:
         found = datetime.fromisoformat(raw)
-    except (TypeError, ValueError) as error:
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (
+        TypeError,
+        ValueError,
+        OverflowError,
+    ) as error:  # overflow: in UTC it is before year 1 or after 9999
         raise InvalidInput(f"{at} takes a time as RFC 3339 has it, such as 2026-01-31T09:00:00Z.") from error
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
