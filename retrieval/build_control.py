@@ -32,9 +32,10 @@ def pause_build(session: Session, scope: Scope, *, build_id: str) -> Build:
 
     Raises:
         NotFound: no such build.
-        Conflict: it has ended.
+        Conflict: it has ended, or is to be cancelled.
     """
     row = _open_row(session, scope, build_id)
+    _refuse_cancelled(row)
     if row.status == BuildStatus.PAUSED.value:
         return as_value(session, row)
     if _withdraw_job(session, row):
@@ -53,8 +54,7 @@ def resume_build(session: Session, scope: Scope, *, build_id: str) -> Build:
         Conflict: it has ended, or is to be cancelled.
     """
     row = _open_row(session, scope, build_id)
-    if row.wanted == CANCEL:
-        raise Conflict("The build is being cancelled.", build_id=build_id)
+    _refuse_cancelled(row)
     row.wanted = ""
     if row.status == BuildStatus.PAUSED.value:
         row.status = BuildStatus.QUEUED.value
@@ -157,6 +157,11 @@ def _open_row(session: Session, scope: Scope, build_id: str) -> BuildRow:
     if row.open_key is None:
         raise Conflict(f"The build has ended as {row.status}.", build_id=build_id)
     return row
+
+
+def _refuse_cancelled(row: BuildRow) -> None:
+    if row.wanted == CANCEL:
+        raise Conflict("The build is being cancelled.", build_id=row.id)
 
 
 def _withdraw_job(session: Session, row: BuildRow) -> bool:

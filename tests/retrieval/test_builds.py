@@ -248,6 +248,10 @@ def test_a_cancelled_build_changes_nothing_and_leaves_nothing(
         with corpus.db.write() as session:
             build_control.cancel_build(session, OPERATOR, build_id=build.id)
 
+        for door in (build_control.pause_build, build_control.resume_build):
+            with pytest.raises(Conflict, match="being cancelled"), corpus.db.write() as session:
+                door(session, OPERATOR, build_id=build.id)
+
     Asks(monkeypatch, 100, cancel)
     before = served(corpus)
     assert work(corpus.db, build.id).status == "cancelled"
