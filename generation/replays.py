@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Literal
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from core.db import utcnow
 from core.errors import InvalidInput
 from core.ids import new_id
 from core.jobs import add_job
 from core.models import EvidenceRow, QueryRow
+from core.settings import get_settings
 from core.types import AnswerStatus, Scope
 from core.worker import Task
 from generation import repository
+from generation.admitting import Admitted, admit
+from generation.policy import parse_policy
 from generation.replay import compare
 from retrieval.service import submit_query
 from retrieval.variants import variants_of
@@ -37,9 +42,21 @@ def replay(session: Session, scope: Scope, query_id: str, *, evidence: From = "f
 
     Raises:
         NotFound: the query, or a collection it read, is unknown to this scope.
-        InvalidInput: the old query has not ended, so there is nothing stored to answer from.
+        InvalidInput: the old query has not ended, or is a search, so there is nothing stored to answer from.
+        EngineBusy: the engine has no room for it now; it says when to ask again.
     """
     old = repository.query_row(session, scope, query_id)
+    if evidence == "stored" and old.task == "search":
+        raise InvalidInput("A search has no answer to repeat; repeat the search itself with evidence=fresh.")
+    admitted = admit(
+        session,
+        get_settings(),
+        question=old.question,
+        task=old.task,
+        policy=parse_policy(old.policy),
+        priority=old.priority,
+        deadline_s=None,
+    )
     if evidence == "fresh":
         return submit_query(
             session,
@@ -56,10 +73,12 @@ def replay(session: Session, scope: Scope, query_id: str, *, evidence: From = "f
             variants=variants_of(old.trace.get("variants", ())),
             rewriting=old.trace.get("rewrite"),
             replay_of=old.id,
+            kv_tokens=admitted.kv_tokens,
+            deadline_s=admitted.deadline_s,
         )
     if not AnswerStatus(old.status).terminal:
         raise InvalidInput("The query has not ended; only an ended one can be answered from what it stored.")
-    new = _copied(old, scope)
+    new = _copied(old, scope, admitted)
     session.add(new)
     session.flush()
     _copy_evidence(session, old.id, new.id)
@@ -74,7 +93,7 @@ def replay(session: Session, scope: Scope, query_id: str, *, evidence: From = "f
     return new.id
 
 
-def _copied(old: QueryRow, scope: Scope) -> QueryRow:
+def _copied(old: QueryRow, scope: Scope, admitted: Admitted) -> QueryRow:
     kept = {name: value for name, value in old.trace.items() if name != "generation"}
     return QueryRow(
         id=new_id("qry"),
@@ -85,7 +104,8 @@ def _copied(old: QueryRow, scope: Scope) -> QueryRow:
         history=list(old.history),
         task=old.task,
         priority=old.priority,
-        kv_tokens=old.kv_tokens,
+        kv_tokens=admitted.kv_tokens,
+        deadline_at=utcnow() + timedelta(seconds=admitted.deadline_s),
         filters=dict(old.filters),
         options=dict(old.options),
         policy=dict(old.policy),

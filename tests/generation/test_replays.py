@@ -5,9 +5,11 @@ from sqlalchemy import select, update
 
 from core.db import Database
 from core.errors import InvalidInput, NotFound
-from core.models import DocumentRow, JobRow
+from core.models import DocumentRow, JobRow, QueryRow
+from core.settings import get_settings
 from core.types import Role, Scope
 from generation import service
+from generation.admitting import EngineBusy
 from tests.generation.test_tasks import GOOD, Stage
 
 
@@ -68,6 +70,33 @@ def test_a_document_that_is_gone_shows_as_other_evidence_is_used(stage: Stage) -
         )
     found = compared(stage, again(stage, old))
     assert found["same"]["claims"] is False  # type: ignore[index] # a JSON object
+
+
+def test_a_replay_is_admitted_like_a_question(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = stage.ask(mode="free")
+    db, scope = stage.library.db, stage.library.scope
+    with db.write() as session:
+        repeated = [service.replay(session, scope, old, evidence=how) for how in ("stored", "fresh")]
+    for new in repeated:
+        row = stage.library.row(new)
+        assert row.kv_tokens > 0
+        assert row.deadline_at is not None
+    monkeypatch.setenv("GEO_GENERATION__MAX_OPEN", "2")
+    get_settings.cache_clear()
+    for how in ("stored", "fresh"):
+        with db.write() as session, pytest.raises(EngineBusy):
+            service.replay(session, scope, old, evidence=how)
+
+
+def test_a_search_is_not_answered_by_a_replay(stage: Stage) -> None:
+    library = stage.library
+    with library.db.write() as session:
+        searched = service.submit(
+            session, library.scope, question="How tall?", collection_ids=[library.collection], task="search"
+        )
+        session.get_one(QueryRow, searched).status = "answered"
+        with pytest.raises(InvalidInput, match="search"):
+            service.replay(session, library.scope, searched, evidence="stored")
 
 
 def test_only_ended_queries_of_ones_own_can_be_repeated(stage: Stage) -> None:
