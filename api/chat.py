@@ -21,7 +21,8 @@ def split_turns(body: ChatBody) -> tuple[str, list[dict[str, str]]]:
         InvalidInput: the last message is not a user's.
     """
     turns = [(m.role, m.text) for m in body.messages if m.role in ("user", "assistant") and m.text.strip()]
-    if not turns or turns[-1][0] != "user" or body.messages[-1].role != "user":
+    last = body.messages[-1]
+    if last.role != "user" or not last.text.strip():
         raise InvalidInput("messages: the last one must be a user's and hold text.")
     return turns[-1][1], [{"role": role, "content": text} for role, text in turns[:-1]]
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from core.db import affected
+from core.db import affected, utcnow
 from core.errors import Conflict, NotFound
 from core.jobs import try_again
 from core.models import DocumentRow, JobRow, QueryRow
@@ -120,17 +120,14 @@ def _revive_subject(session: Session, job: JobRow) -> bool:
             .values(status=DocumentStatus.QUEUED.value, error_code=None, error_detail=None)
         )
     elif job.subject_kind == "query":
-        done = session.execute(
-            update(QueryRow)
-            .where(QueryRow.id == job.subject_id, QueryRow.status == AnswerStatus.FAILED.value)
-            .values(
-                status=AnswerStatus.QUEUED.value,
-                error_code=None,
-                error_detail=None,
-                finished_at=None,
-                cancel_requested=False,
-            )
-        )
+        query = session.get(QueryRow, job.subject_id, with_for_update=True)
+        if query is None or query.status != AnswerStatus.FAILED.value:
+            return False
+        query.status, query.cancel_requested = AnswerStatus.QUEUED.value, False
+        query.error_code = query.error_detail = query.finished_at = None
+        if query.deadline_at is not None:  # it has as long again; else it would fail at once as too late
+            query.deadline_at = utcnow() + (query.deadline_at - query.created_at)
+        return True
     else:
         return False
     return affected(done) == 1

@@ -4,13 +4,14 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
-from core.db import Database, get_database
+from core.db import Database, get_database, utcnow
 from core.models import DocumentRow, JobRow, QueryRow, TierRow
 from tests.api import answering
 
@@ -185,6 +186,29 @@ def test_failed_query_is_retried(client: TestClient, collection: str) -> None:
     assert client.get(query["status_url"]).json()["error"]["code"] == "worker_died"
     assert client.post(f"/v1/admin/jobs/{job['id']}/retry").status_code == 202
     assert client.get(query["status_url"]).json()["status"] == "queued"
+
+
+def test_a_query_that_is_retried_has_its_time_again(client: TestClient, collection: str) -> None:
+    body = {"question": "q", "collection": collection, "deadline_s": 60}
+    query = client.post("/v1/queries", json=body).json()
+    long_ago = utcnow() - timedelta(hours=1)
+    with get_database().write() as session:
+        row = session.get_one(QueryRow, query["id"])
+        row.created_at, row.deadline_at = long_ago, long_ago + timedelta(seconds=60)
+    job = client.get("/v1/admin/jobs", params={"subject_id": query["id"]}).json()["items"][0]
+    fail(job["id"])
+    assert client.post(f"/v1/admin/jobs/{job['id']}/retry").status_code == 202
+    with get_database().read() as session:
+        deadline = session.get_one(QueryRow, query["id"]).deadline_at
+    assert deadline is not None
+    assert 50 < (deadline - utcnow()).total_seconds() <= 60
+
+
+def test_the_last_message_of_a_chat_has_to_ask_something(client: TestClient, collection: str) -> None:
+    messages = [{"role": "user", "content": "How deep is it?"}, {"role": "user", "content": " \n"}]
+    answer = client.post("/v1/chat/completions", json={"model": f"geo:{collection}", "messages": messages})
+    assert answer.status_code == 422
+    assert "messages" in answer.json()["error"]["message"]
 
 
 def test_metrics_count_requests_jobs_and_documents(client: TestClient, collection: str) -> None:
