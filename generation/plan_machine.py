@@ -14,6 +14,8 @@ from core.errors import ConfigError
 from generation.plan_devices import accelerator, known_accelerators
 
 GIB = 1 << 30
+_MOST = 1e9  # of any unit: above it a figure is a slip, and sums of sizes lose their meaning
+_MOST_COUNTED = 100_000  # cores of a node, nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ def machine_from(described: Mapping[str, Any]) -> Machine:
             f"A machine has no {', '.join(unknown)}. Known keys: {', '.join(sorted(_KEYS))} (docs/engine.md)."
         )
     on_gpu = "gpu" in described or described.get("device") == "gpu"
-    cores = int(_number(described, "cores", 1 if not on_gpu else 8))
+    cores = _count(described, "cores", 1 if not on_gpu else 8)
     ram = int(_number(described, "ram_gib", 0) * GIB)
     if on_gpu:
         base = _accelerated(described, cores, ram)
@@ -123,11 +125,11 @@ def machine_from(described: Mapping[str, Any]) -> Machine:
         memory = ram or int(_number(described, "memory_gib", 0) * GIB)
         if not memory:
             raise ConfigError("A machine without accelerators needs ram_gib, its memory in GiB.")
-        count = int(_number(described, "numa_nodes", 1))
+        count = _count(described, "numa_nodes", 1)
         base = Machine(
             "cpu", cores, memory, name=str(described.get("name", "")), numa=_even(cores, memory, count)
         )
-    changes: dict[str, Any] = {"nodes": int(_number(described, "nodes", 1))}
+    changes: dict[str, Any] = {"nodes": _count(described, "nodes", 1)}
     if isa := described.get("isa"):
         if not isinstance(isa, list):
             raise ConfigError(f"isa of a machine is {isa!r}; a list of names is expected.")
@@ -151,7 +153,7 @@ def _accelerated(described: Mapping[str, Any], cores: int, ram: int) -> Machine:
     if stated := described.get("capability"):
         capability = _capability(stated)
     return Machine(
-        "gpu", cores, memory, int(_number(described, "devices", 1)),
+        "gpu", cores, memory, _count(described, "devices", 1),
         name=name, ram_bytes=ram, capability=capability,
         link=str(described.get("link") or (facts.link if facts else "")),
         bandwidth=facts.bandwidth if facts else 0.0,
@@ -173,15 +175,21 @@ def _even(cores: int, memory: int, count: int) -> tuple[NumaNode, ...]:
 
 
 def _number(described: Mapping[str, Any], key: str, default: float) -> float:
-    value = described.get(key, default)
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or value < 0
-        or (key in described and not value)
-    ):
+    if key not in described:
+        return default
+    value = described[key]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST:
         raise ConfigError(f"{key} of a machine is {value!r}; a number above 0 is expected.")
     return float(value)
+
+
+def _count(described: Mapping[str, Any], key: str, default: int) -> int:
+    value = _number(described, key, default)
+    if value != int(value) or value > _MOST_COUNTED:
+        raise ConfigError(
+            f"{key} of a machine is {described[key]!r}; a whole number is expected, 1 to {_MOST_COUNTED}."
+        )
+    return int(value)
 
 
 def as_described(machine: Machine) -> dict[str, Any]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from core.errors import ConfigError
 from generation.plan_quant import DTYPE_BYTES, Quantization, quantization_of
 
 VOCAB_PADDING = 64  # the engine rounds the vocabulary up to this many rows
 _DEFAULT_POSITIONS = 2048
+_MOST_SCALED = 1e6  # by a rope's factor; what is above is no length that a model was made for
 
 # Families whose MLP has two matrices instead of three (no gate).
 _PLAIN_MLP = frozenset({"gpt2", "gpt_neox", "gptj", "opt", "bloom", "falcon", "phi", "starcoder2", "mpt"})
@@ -272,12 +273,16 @@ def _positions(c: Mapping[str, Any]) -> int:
         return length
     kind = str(rope.get("rope_type") or rope.get("type") or "default")
     factor = rope.get("factor")
-    if kind in ("default", "mrope", "llama3", "longrope", "su") or not isinstance(factor, int | float):
+    if kind in ("default", "mrope", "llama3", "longrope", "su") or not _scales(factor):
         return length
     original = rope.get("original_max_position_embeddings")
     if isinstance(original, int) and original > 0:
         return max(length, int(original * factor)) if kind == "yarn" else length
     return int(length * factor)
+
+
+def _scales(factor: object) -> TypeGuard[float]:
+    return isinstance(factor, int | float) and not isinstance(factor, bool) and 1 <= factor <= _MOST_SCALED
 
 
 def _int(c: Mapping[str, Any], *names: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from core.errors import ConfigError
 from core.packs import pack_languages
@@ -38,13 +38,20 @@ def pack_facts(pack: Path, *, name: str) -> ModelFacts:
         ConfigError: no model there.
     """
     try:
-        config: dict[str, Any] = json.loads((pack / "config.json").read_text())
+        config: Any = json.loads((pack / "config.json").read_text())
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"{pack} holds no readable model ({error}); run `geo models fetch {name}`."
         ) from error
+    if not isinstance(config, dict):
+        raise ConfigError(f"The config.json of {name} holds no JSON object; it is not a model's.")
     weights = sum(f.stat().st_size for f in pack.glob("*.safetensors"))
-    return model_facts(config, name=name, weight_bytes=weights)
+    try:
+        return model_facts(cast("dict[str, Any]", config), name=name, weight_bytes=weights)
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise ConfigError(
+            f"The config.json of {name} has a field of another shape than models have: {error}."
+        ) from error
 
 
 def wish_of(settings: GenerationSettings) -> Wish:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from core.errors import ConfigError
 from generation.plan_languages import known_languages
 from generation.plan_model import model_facts
+from generation.plan_pack import pack_facts
 from generation.plan_quant import compute_dtype, cpu_refusal, least_capability, quantization_of
 from tests.generation.plan_models import DEEPSEEK_V3, GPT_OSS_20B, LLAMA_8B, MODELS, QWEN25_7B, SMOLLM2
 
@@ -125,6 +128,9 @@ def test_layers_that_look_at_a_window_are_told_apart() -> None:
         ({"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}, 131072),
         ({"rope_type": "linear", "factor": 2.0}, 65536),
         ({"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}, 32768),
+        ({"rope_type": "linear", "factor": float("nan")}, 32768),
+        ({"rope_type": "linear", "factor": 1e308}, 32768),
+        ({"rope_type": "linear", "factor": -3}, 32768),
     ],
 )
 def test_rope_scaling_lengthens_what_it_says(rope: dict[str, Any] | None, positions: int) -> None:
@@ -144,6 +150,21 @@ def test_linear_attention_keeps_no_tokens() -> None:
 def test_a_config_without_heads_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match="num_attention_heads"):
         model_facts({"hidden_size": 8}, name="m")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        [],
+        None,
+        "model",
+        {**SMOLLM2, "quantization_config": {"quant_method": "fp8", "weight_block_size": ["x"]}},
+    ],
+)
+def test_a_config_of_another_shape_is_refused_by_name(tmp_path: Path, config: object) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ConfigError, match=r"config\.json of acme/thing"):
+        pack_facts(tmp_path, name="acme/thing")
 
 
 def test_an_unknown_family_counts_as_writing_both_languages() -> None:
