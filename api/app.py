@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio.to_thread
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import Match, Mount
 from starlette.staticfiles import StaticFiles
@@ -24,8 +24,9 @@ from api.body_limit import BodyLimit
 from api.errors import install_error_handlers
 from api.middleware import RequestContext
 from api.openapi import publish_schema
+from api.parameters import only_known
 from api.rate_limit import RateLimiter
-from api.routes import ROUTERS
+from api.routes import ANY_PARAMETERS, ROUTERS
 from core.db import get_database
 from core.errors import GeoError
 from core.redis_client import make_async_redis
@@ -61,7 +62,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(RequestContext)
     install_error_handlers(app)
     for router in ROUTERS:
-        app.include_router(router)
+        checked = [] if router in ANY_PARAMETERS else [Depends(only_known)]
+        app.include_router(router, dependencies=checked)
     publish_schema(app)
     if (_CONSOLE / "index.html").is_file():
         app.router.routes.append(

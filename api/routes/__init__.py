@@ -25,3 +25,6 @@ ROUTERS = tuple(
         health,
     )
 )
+
+# Other software calls these with parameters of its own: OpenAI's clients, probes.
+ANY_PARAMETERS = (chat.router, health.router)

@@ -170,6 +170,21 @@ def test_made_up_cursors_are_refused(client: TestClient, cursor: str) -> None:
         assert client.get(f"/v1/{door}", params={"cursor": cursor}).status_code in (200, 422), door
 
 
+def test_parameters_that_a_door_lacks_or_has_twice_are_refused(client: TestClient) -> None:
+    client.post("/v1/collections", json={"name": "c"})
+    for path, named in (
+        ("/v1/documents?colection=c", "colection"),
+        ("/v1/documents?status=ready&status=failed", "status"),
+        ("/v1/admin/tiers?tier=hot", "takes none"),
+    ):
+        answer = client.get(path)
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
+        assert named in answer.json()["detail"]
+    assert client.get("/v1/documents?collection=c&limit=5").status_code == 200
+    assert client.get("/v1/models?api-version=2024-06-01").status_code == 200
+    assert client.get("/healthz?probe=1").status_code == 200
+
+
 def test_unknown_door_and_wrong_method_are_problems(client: TestClient) -> None:
     assert client.get("/v1/nothing").json()["code"] == "not_found"
     answer = client.put("/v1/search")
