@@ -81,6 +81,7 @@ def query_state(session: Session, query_id: str) -> QueryState:
         replay_of=row.replay_of,
         replayed=repeated.trace.get("generation", {}).get("record", {}) if repeated is not None else {},
         deadline_at=row.deadline_at,
+        left_out=row.trace.get("too_old", 0),
     )
 
 

@@ -15,8 +15,7 @@ from core.types import Evidence, Scope
 from generation.dates import source_date
 from generation.policy import SourceRules
 from ingest.values import Trust
-
-_DATE_KEYS = ("date", "published", "published_at", "updated", "日期", "发布日期")
+from retrieval.source_dates import metadata_date
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +42,10 @@ def document_facts(session: Session, scope: Scope, document_ids: Iterable[str]) 
     ).all()
     return {
         row.id: DocumentFacts(
-            Trust(row.trust), tuple(row.tags), _metadata_date(row.meta), row.updated_at.date()
+            Trust(row.trust), tuple(row.tags), metadata_date(row.meta), row.updated_at.date()
         )
         for row in rows
     }
-
-
-def _metadata_date(meta: Mapping[str, Any]) -> date | None:
-    for key in _DATE_KEYS:
-        try:
-            return datetime.fromisoformat(str(meta[key])).date()
-        except (KeyError, ValueError):
-            continue
-    return None
 
 
 def permitted(
@@ -93,7 +83,7 @@ def with_source_rules(filters: Mapping[str, Any] | None, rules: SourceRules) -> 
     """A request's filters joined with the policy's sources, so that retrieval finds what may be cited.
 
     How old a source may be depends on the date that it gives itself, which only the passage tells: that rule
-    is kept when the evidence is read (`permitted`).
+    is kept when the evidence is chosen (`retrieval/source_dates.py`) and when it is read (`permitted`).
     """
     asked = dict(filters or {})
     named = {"trust": rules.trust, "lang": rules.lang, "tags": rules.tags}

@@ -20,6 +20,7 @@ class QueryState:
         deadline_at: when it ends, answered or not; None: only the engine's own deadline holds.
         readings: where a name of the question may mean several entities, the evidence markers of each.
         depth: of the evidence; `extract`: one passage holds the answer, and the model is not asked.
+        left_out: relevant passages that retrieval left out because the policy finds them too old.
         replayed: the record of the answer that this one repeats; empty where it repeats none.
     """
 
@@ -40,6 +41,7 @@ class QueryState:
     replay_of: str | None = None
     replayed: Mapping[str, Any] = field(default_factory=dict[str, Any])
     deadline_at: datetime | None = None
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)

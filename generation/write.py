@@ -73,7 +73,7 @@ class AnswerWriter:
     ) -> None:
         self._state, self._events, self._documents = state, events, documents or {}
         self._evidence = permitted(evidence, self._documents, state.policy.sources)
-        self._left_out = len(evidence) - len(self._evidence)
+        self._left_out = state.left_out + len(evidence) - len(self._evidence)
         self._runtime, self._cancels, self._db, self._settings = runtime, cancels, db, settings
         self._begun = begun
         self._deadline = deadline(state, begun, settings.generation.deadline_s)

@@ -23,10 +23,15 @@ from retrieval.rerank import Scored
 from retrieval.sentence_scores import score_sentences
 
 FindNeighbours = Callable[[Sequence[Passage]], Sequence[Neighbour]]
+TOO_OLD = "too_old"
 
 
 def choose_evidence(
-    prepared: Prepared, ranking: Ranking, find_neighbours: FindNeighbours | None = None
+    prepared: Prepared,
+    ranking: Ranking,
+    find_neighbours: FindNeighbours | None = None,
+    *,
+    old: frozenset[int] = frozenset(),
 ) -> Outcome:
     """The passages that may be cited, marked in the order in which they are shown, with scored sentences.
 
@@ -34,9 +39,11 @@ def choose_evidence(
         prepared: the query.
         ranking: of its passages.
         find_neighbours: passages beside some; None leaves them out.
+        old: passages whose source is older than the policy lets be cited.
     """
     settings = get_settings().retrieval
     about_others, own = _about_others(ranking)
+    outdated, own = _of_age(prepared, own, old)
     ranking = _with_listed(ranking, own)
     relevant, irrelevant = _relevant(prepared, own)
     relevant, irrelevant = _with_each(ranking, own, relevant, irrelevant)
@@ -44,7 +51,7 @@ def choose_evidence(
     relevant = _spread(relevant, settings.mmr_balance)
     selection = diversified(relevant, limit=limit, cap=settings.per_document_cap)
     by_id = {r.stored.passage.id: r for r in relevant}
-    kept, dropped = selection.kept, (*selection.dropped, *irrelevant, *about_others)
+    kept, dropped = selection.kept, (*selection.dropped, *irrelevant, *about_others, *outdated)
     if _model_reads(prepared, ranking):
         from retrieval.budget import context_budget, token_counter
 
@@ -111,6 +118,24 @@ def _about_others(ranking: Ranking) -> tuple[tuple[Dropped, ...], Sequence[Ranke
     return about, [r for r in ranking.ranked if r.stored.passage.id not in others]
 
 
+def _of_age(
+    prepared: Prepared, own: Sequence[Ranked], old: frozenset[int]
+) -> tuple[tuple[Dropped, ...], Sequence[Ranked]]:
+    """The passages that may be cited by their age; those that would have been evidence are told of."""
+    threshold = _threshold(prepared)
+    outdated = tuple(
+        Dropped(r.stored.passage.id, TOO_OLD, None)
+        for r in own
+        if r.stored.passage.id in old and r.relevance >= threshold
+    )
+    return outdated, [r for r in own if r.stored.passage.id not in old] if old else own
+
+
+def _threshold(prepared: Prepared) -> float:
+    threshold = prepared.query.policy.get("refusal_threshold")
+    return get_settings().retrieval.refusal_threshold if threshold is None else threshold
+
+
 def _with_listed(ranking: Ranking, own: Sequence[Ranked]) -> Ranking:
     """The ranking with those readings of an open name that the answer lists."""
     entities = ranking.entities
@@ -148,9 +173,7 @@ def _relevant(prepared: Prepared, ranked: Sequence[Ranked]) -> tuple[Sequence[Ra
     A true sentence about something else is no part of an answer. When nothing is relevant, all stay: the
     answer is a refusal and shows what came nearest.
     """
-    threshold = prepared.query.policy.get("refusal_threshold")
-    if threshold is None:
-        threshold = get_settings().retrieval.refusal_threshold
+    threshold = _threshold(prepared)
     relevant = [r for r in ranked if r.relevance >= threshold]
     if not relevant:
         return ranked, ()

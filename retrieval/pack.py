@@ -23,7 +23,7 @@ class Dropped:
     """A recalled passage that was left out.
 
     Attributes:
-        why: `duplicate` (of `of`), `document_cap`, `budget` or `irrelevant`.
+        why: `duplicate` (of `of`), `document_cap`, `budget`, `irrelevant`, `another_entity` or `too_old`.
     """
 
     key: int

@@ -7,6 +7,7 @@ from typing import Any
 
 from core.metrics import REWRITES
 from retrieval.depth import losses
+from retrieval.evidence_choice import TOO_OLD
 from retrieval.query_outcome import Outcome, Prepared
 from retrieval.query_repository import StoredQuery
 from retrieval.recall import Ranking
@@ -34,6 +35,8 @@ def trace_of(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
     else:
         trace["best_relevance"] = max((e.score for e in outcome.evidence), default=0.0)
         trace["readings"] = _readings(outcome)
+        if outdated := sum(d.why == TOO_OLD for d in outcome.dropped):
+            trace["too_old"] = outdated
     return trace
 
 

@@ -43,6 +43,7 @@ from retrieval.query_trace import trace_of
 from retrieval.recall import Ranking, rank
 from retrieval.recall_store import keep_question
 from retrieval.search_page import search_page, search_payload
+from retrieval.source_dates import too_old
 from retrieval.tier_metrics import TIER_METRICS
 
 log = logging.getLogger(__name__)
@@ -100,7 +101,9 @@ def rerank_query(run: JobRun) -> None:
     if query.task == "search":
         outcome = search_page(prepared, ranking)
     else:
-        outcome = choose_evidence(prepared, ranking, _neighbours(run.db, prepared))
+        outcome = choose_evidence(
+            prepared, ranking, _neighbours(run.db, prepared), old=_too_old(run.db, prepared, ranking)
+        )
     _finish(run, prepared, outcome)
     TIER_METRICS.tell(get_reader().snapshot().tiers)
 
@@ -136,6 +139,16 @@ def _asked(db: Database, query: StoredQuery) -> Rewritten:
         return [text[name.start : name.end] for name in found]
 
     return rewritten(query.question, query.history, names)
+
+
+def _too_old(db: Database, prepared: Prepared, ranking: Ranking) -> frozenset[int]:
+    """Passages that the policy's age of sources leaves out, before others are chosen in their place."""
+    age: int | None = (prepared.query.policy.get("sources") or {}).get("max_age_days")
+    if age is None:
+        return frozenset()
+    with db.read() as session:
+        ranked = [r.stored for r in ranking.ranked]
+        return too_old(session, prepared.scope, ranked, max_age_days=age, today=utcnow().date())
 
 
 def _neighbours(db: Database, prepared: Prepared) -> FindNeighbours | None:

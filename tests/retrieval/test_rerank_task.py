@@ -14,7 +14,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from core import streams
-from core.db import Database
+from core.db import Database, utcnow
 from core.errors import TransientError
 from core.ids import new_id
 from core.jobs import run_job
@@ -210,6 +210,34 @@ def test_explain_tells_what_was_left_out_and_why(stack: ScratchStack, plants: st
         assert {d["why"] for d in payload["dropped"]} == {"duplicate"}
     silent = ask(stack, "消防通道", collection=plants, task="search")
     assert "dropped" not in events(silent)[0][1]
+
+
+def test_sources_that_are_too_old_make_room_for_younger_ones(stack: ScratchStack) -> None:
+    with stack.db.write() as session:
+        collection = create_collection(session, stack.scope, name="notices").id
+    year = utcnow().year
+    texts = [
+        (
+            f"notice {n}.md",
+            f"# Notice {year - 3}-01-{n:02d}\n\nThe ferry to the island {n} leaves at {n} o'clock.",
+        )
+        for n in range(1, 13)
+    ]
+    texts.append(("new.md", "# Notice\n\nBoats sail on every second day, the ferry to the island included."))
+    add_texts(stack, stack.scope, collection, texts)
+    question = "When does the ferry to the island leave?"
+    plain = ask(stack, question, collection=collection)
+    assert "new.md" not in document_names(stack, plain)
+    fresh = ask(stack, question, collection=collection, policy={"sources": {"max_age_days": 300}})
+    assert document_names(stack, fresh) == {"new.md"}
+    trace = query_row(stack.db, fresh).trace
+    assert trace["too_old"] == sum(d["why"] == "too_old" for d in trace["dropped"]) > 0
+
+
+def document_names(stack: ScratchStack, query_id: str) -> set[str]:
+    with stack.db.read() as session:
+        known = live_passages(session, stack.scope, [e.passage_id for e in evidence_rows(stack.db, query_id)])
+        return {known[i].document_name for i in known}
 
 
 def test_filters_reach_every_route(stack: ScratchStack) -> None:
