@@ -55,7 +55,7 @@ def eval_answers(
     gold = {str(a["_id"]): [str(x) for x in a["answers"]] for a in read_jsonl(answers)}
     asked = [
         (str(q["_id"]), str(q["text"]))
-        for q in read_jsonl(queries)
+        for q in read_jsonl(queries, "_id", "text")
         if str(q["_id"]) in judged and str(q["_id"]) in gold
     ][:limit]
     chosen = CitationMode(mode) if mode else get_settings().generation.mode

@@ -41,7 +41,7 @@ def quality_by_order(judged: JudgedSet, *, mode: CitationMode, note: Note) -> di
     gold = {str(a["_id"]): [str(x) for x in a["answers"]] for a in read_jsonl(judged.answers)}
     asked = [
         (str(q["_id"]), str(q["text"]))
-        for q in read_jsonl(judged.queries)
+        for q in read_jsonl(judged.queries, "_id", "text")
         if str(q["_id"]) in qrels and str(q["_id"]) in gold
     ]
     step = max(1, len(asked) // judged.limit)

@@ -86,7 +86,7 @@ def eval_router(
     gold = {str(a["_id"]): gold_of(a) for a in read_jsonl(answers)}
     asked = [
         (str(q["_id"]), str(q["text"]))
-        for q in read_jsonl(queries)
+        for q in read_jsonl(queries, "_id", "text")
         if str(q["_id"]) in judged and gold.get(str(q["_id"]))
     ][:limit]
     with scratch_stack(keep) as stack:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from core.errors import InvalidInput
 from core.measured import machine, versions
 from core.settings import get_settings
 from core.types import Route
@@ -68,10 +69,35 @@ def ndcg(ranking: Sequence[str], relevant: Mapping[str, float], *, k: int = CUTO
     return gain / best if best else 0.0
 
 
-def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    """Objects of a JSON lines file; blank lines are skipped."""
-    with path.open(encoding="utf-8") as lines:
-        return [cast("dict[str, Any]", json.loads(line)) for line in lines if line.strip()]
+def read_jsonl(path: Path, *needed: str) -> list[dict[str, Any]]:
+    """Objects of a JSON lines file; blank lines are skipped.
+
+    Args:
+        path: the file, UTF-8.
+        needed: names that every object has.
+
+    Raises:
+        InvalidInput: a line is no such object; the detail names file and line.
+    """
+    found: list[dict[str, Any]] = []
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                found.append(_object(line, needed, f"{path}, line {number}"))
+    return found
+
+
+def _object(line: bytes, needed: Sequence[str], where: str) -> dict[str, Any]:
+    try:
+        read: Any = json.loads(line.decode("utf-8-sig"))
+    except ValueError as error:
+        raise InvalidInput(f"{where} is no JSON ({error}).") from error
+    if not isinstance(read, dict):
+        raise InvalidInput(f"{where} is no JSON object.")
+    row = cast("dict[str, Any]", read)
+    if missing := [name for name in needed if name not in row]:
+        raise InvalidInput(f"{where} has no {', '.join(missing)}.")
+    return row
 
 
 _MARKS = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&$^=:\"'])")
@@ -82,7 +108,10 @@ def read_corpus(path: Path) -> list[CorpusDocument]:
 
     A title in another language than its text is a label of the set, no heading: it names the document only.
     """
-    return [_document(str(d["_id"]), str(d.get("title", "")), str(d["text"])) for d in read_jsonl(path)]
+    return [
+        _document(str(d["_id"]), str(d.get("title", "")), str(d["text"]))
+        for d in read_jsonl(path, "_id", "text")
+    ]
 
 
 def _document(identity: str, title: str, text: str) -> CorpusDocument:
@@ -100,13 +129,26 @@ def _escaped(text: str) -> str:
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, float]]:
-    """Judgements `query-id, corpus-id, score` above 0, by question."""
+    """Judgements `query-id, corpus-id, score` above 0, by question.
+
+    Raises:
+        InvalidInput: a score is no number; the detail names file and line.
+    """
     judged: dict[str, dict[str, float]] = {}
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines, 1):
             query, document, score, *_ = [*line.rstrip("\n").split("\t"), "", ""]
-            if query and score and query != "query-id" and float(score) > 0:
-                judged.setdefault(query, {})[document] = float(score)
+            if not query or not score or query == "query-id":
+                continue
+            try:
+                gain = float(score)
+            except ValueError as error:
+                raise InvalidInput(
+                    f"{path}, line {number}: {score!r} is no number; a line is question, document, gain, "
+                    "separated by tabs."
+                ) from error
+            if gain > 0:
+                judged.setdefault(query, {})[document] = gain
     return judged
 
 
@@ -141,7 +183,7 @@ def eval_retrieval(
         best route with its interval, latencies, and what they were taken on.
     """
     documents, judged = read_corpus(corpus), read_qrels(qrels)
-    lines = read_jsonl(queries)
+    lines = read_jsonl(queries, "_id", "text")
     asked = [(str(q["_id"]), str(q["text"])) for q in lines if str(q["_id"]) in judged][:limit]
     unanswerable = [str(q["text"]) for q in lines if q.get("answerable") is False][:limit]
     with scratch_stack(keep) as stack:

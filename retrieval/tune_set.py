@@ -136,7 +136,9 @@ def _tuned(
     search: Search,
     told: Callable[[str], Progress],
 ) -> dict[str, Any]:
-    lines = [(str(q["_id"]), str(q["text"])) for q in read_jsonl(queries) if str(q["_id"]) in judged]
+    lines = [
+        (str(q["_id"]), str(q["text"])) for q in read_jsonl(queries, "_id", "text") if str(q["_id"]) in judged
+    ]
     asked = lines[: search.limit]
     begun = time.perf_counter()
     show = told("look")

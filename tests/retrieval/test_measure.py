@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.errors import InvalidInput
 from ingest.normalize import build
 from ingest.parse import parse_bytes
-from retrieval.measure import Tally, ndcg, read_corpus, read_qrels, reciprocal_rank
+from retrieval.measure import Tally, ndcg, read_corpus, read_jsonl, read_qrels, reciprocal_rank
 
 
 def test_the_measures_of_a_hand_worked_ranking() -> None:
@@ -77,3 +78,23 @@ def test_a_title_in_another_language_than_its_text_names_the_document_only(tmp_p
     (tmp_path / "corpus.jsonl").write_text(json.dumps(line))
     (document,) = read_corpus(tmp_path / "corpus.jsonl")
     assert (document.title, document.text, document.suffix) == (line["title"], line["text"], ".txt")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [("{", "no JSON"), ("[1]", "no JSON object"), ('{"_id": "q1"}', "no text"), ("\udcff", "no JSON")],
+)
+def test_a_line_that_is_no_question_is_named(tmp_path: Path, line: str, told: str) -> None:
+    path = tmp_path / "queries.jsonl"
+    path.write_bytes(
+        b'{"_id": "q0", "text": "How deep?"}\n\n' + line.encode("utf-8", "surrogateescape") + b"\n"
+    )
+    with pytest.raises(InvalidInput, match=rf"line 3 (has|is) {told}"):
+        read_jsonl(path, "_id", "text")
+
+
+def test_a_gain_that_is_no_number_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "qrels.tsv"
+    path.write_text("query-id\tcorpus-id\tscore\nq1\td1\tgood\n")
+    with pytest.raises(InvalidInput, match=r"line 2: 'good' is no number"):
+        read_qrels(path)
