@@ -30,7 +30,10 @@ from generation.policy import CitationPolicy, merged, parse_policy, resolved
 from generation.replays import comparison as comparison
 from generation.replays import replay as replay
 from generation.sources import with_source_rules
+from generation.summarize import document_of
+from generation.summary_repository import require_document
 from generation.values import AnswerPage, AnswerView, EngineStatus, PolicyView
+from retrieval.filters import parse_filters
 from retrieval.service import submit_query
 
 log = logging.getLogger(__name__)
@@ -74,7 +77,8 @@ def submit(
     Raises:
         InvalidInput: blank question, unknown policy field, filter, task or priority, deadline out of bounds.
         TooLarge: the question is above its cap.
-        NotFound: a collection is unknown to this scope.
+        NotFound: a collection, or the document to summarize, is unknown to this scope.
+        Conflict: the document to summarize cannot be read yet.
         EngineBusy: the engine has no room for it now; it says when to ask again.
     """
     base, version = CitationPolicy(), None
@@ -82,6 +86,9 @@ def submit(
     if len(distinct) == 1:
         in_force = repository.policy_in_force(session, scope, distinct[0])
         base, version = parse_policy(in_force.body), in_force.version
+    parse_filters(filters or {})
+    if task == "summarize" and (document_id := document_of(filters or {})) is not None:
+        require_document(session, scope.narrowed(distinct), document_id)
     settings = get_settings()
     effective = resolved(merged(base, policy), settings.generation, settings.retrieval)
     admitted = admit(

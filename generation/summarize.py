@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ _LONG_TERMS = 40  # past it a sentence says too much at once
 _LEAD = 0.15  # how much the first sentences of a section are preferred
 
 
-def document_of(filters: dict[str, Any]) -> str | None:
+def document_of(filters: Mapping[str, Any]) -> str | None:
     """The one document that a filter names, by itself or beside a policy's sources; else None."""
     for body in (filters, *filters.get("all", ())):
         named = body.get("documents") if isinstance(body, dict) else None

@@ -7,22 +7,51 @@ from collections.abc import Sequence
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from core.errors import Conflict, NotFound
 from core.models import DocumentRow, EvidenceRow, PassageRow
-from core.types import Evidence, Scope
+from core.types import DocumentStatus, Evidence, Scope
 from generation.summarize import MAX_PASSAGES
-from retrieval.live import live_passages
+from retrieval.filters import Filters
+from retrieval.live import live_passages, visible
 
 
-def document_evidence(session: Session, scope: Scope, document_id: str) -> tuple[Evidence, ...]:
-    """The live passages of a document in order, marked from 1; empty when it is not visible or not live."""
+def require_document(session: Session, scope: Scope, document_id: str) -> None:
+    """Look whether a document can be summarized.
+
+    Raises:
+        NotFound: it is not in the scope's collections.
+        Conflict: no version of it can be read yet.
+    """
+    row = session.get(DocumentRow, document_id)
+    if (
+        row is None
+        or row.tenant_id != scope.tenant_id
+        or not scope.allows_collection(row.collection_id)
+        or row.status == DocumentStatus.DELETING.value
+    ):
+        raise NotFound("No such document in the collections that were named.", document_id=document_id)
+    if row.live_version is None:
+        raise Conflict(
+            f"The document is {row.status}; it can be summarized once it is ready.", document_id=document_id
+        )
+
+
+def document_evidence(
+    session: Session, scope: Scope, document_id: str, filters: Filters | None = None
+) -> tuple[Evidence, ...]:
+    """The live passages of a document in order, marked from 1; empty when it is not visible or not live.
+
+    Args:
+        session: any.
+        scope: who asks, and where.
+        document_id: the document.
+        filters: what else its passages have to meet, such as a language or pages.
+    """
+    dialect = session.get_bind().dialect.name
     ids = session.scalars(
         select(PassageRow.id)
         .join(DocumentRow, DocumentRow.id == PassageRow.document_id)
-        .where(
-            DocumentRow.id == document_id,
-            DocumentRow.tenant_id == scope.tenant_id,
-            PassageRow.version == DocumentRow.live_version,
-        )
+        .where(DocumentRow.id == document_id, visible(scope, filters or Filters(), dialect=dialect))
         .order_by(PassageRow.ordinal)
         .limit(MAX_PASSAGES)
     ).all()

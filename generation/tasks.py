@@ -34,6 +34,7 @@ from generation.summary_writer import SummaryWriter
 from generation.warmer import Warmer
 from generation.write import AnswerWriter
 from ingest.service import erase_deleted_sources
+from retrieval.filters import parse_filters
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +118,9 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
         state = repository.query_state(session, run.subject_id)
         summarized = document_of(dict(state.filters)) if state.task == "summarize" else None
         evidence = (
-            document_evidence(session, scope.narrowed(state.collection_ids), summarized)
+            document_evidence(
+                session, scope.narrowed(state.collection_ids), summarized, parse_filters(state.filters)
+            )
             if summarized is not None
             else repository.load_evidence(session, scope, run.subject_id)
         )

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import pytest
 from sqlalchemy import update
 
 from core.db import Database
+from core.errors import Conflict, NotFound
 from core.models import DocumentRow, PassageRow
+from core.types import Scope
+from generation import service
 from generation.answer import extract
 from generation.summarize import document_of, sections, with_central_sentences
+from generation.summary_repository import document_evidence
+from retrieval.filters import parse_filters
 from tests.generation.evidence import evidence
 from tests.generation.rows import Library
 from tests.generation.test_tasks import Stage
@@ -99,3 +105,37 @@ def test_a_document_that_is_not_live_is_refused(sqlite_database: Database) -> No
     with sqlite_database.write() as session:
         session.execute(update(DocumentRow).values(live_version=None))
     assert summarize(stage).status == "refused"
+
+
+def test_the_other_filters_hold_inside_the_document(sqlite_database: Database) -> None:
+    stage = two_sections(sqlite_database)
+    first = stage.library.documents[0]
+    with sqlite_database.write() as session:
+        session.execute(update(PassageRow).where(PassageRow.text == UPKEEP).values(page=9))
+    scope = stage.library.scope
+    with sqlite_database.read() as session:
+        whole = document_evidence(session, scope, first)
+        part = document_evidence(session, scope, first, parse_filters({"page": {"gte": 9}}))
+    assert [e.passage.text for e in whole] == [SAFETY, UPKEEP]
+    assert [e.passage.text for e in part] == [UPKEEP]
+
+
+def test_a_document_that_cannot_be_summarized_is_named_at_the_door(sqlite_database: Database) -> None:
+    library = Library(sqlite_database, [SAFETY])
+    (document,) = library.documents
+
+    def submit(scope: Scope, document_id: str) -> str:
+        with sqlite_database.write() as session:
+            return service.submit(
+                session, scope, question="Summarize it", collection_ids=[library.collection],
+                task="summarize", filters={"documents": [document_id]},
+            )  # fmt: skip
+
+    assert submit(library.scope, document)
+    for unknown in ("doc_none", Library(sqlite_database, [UPKEEP]).documents[0]):
+        with pytest.raises(NotFound, match="document"):
+            submit(library.scope, unknown)
+    with sqlite_database.write() as session:
+        session.execute(update(DocumentRow).values(live_version=None, status="processing"))
+    with pytest.raises(Conflict, match="processing"):
+        submit(library.scope, document)
