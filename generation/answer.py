@@ -165,14 +165,14 @@ def settled(
         return _stand_in(text, evidence, shown, "about_the_source")
     own = with_entailment(text, judge_all(text, cited), entails)
     if own and own[0][1].verdict is Verdict.SUPPORTED:
-        if beside_the_question(text, question, own):
+        if beside_the_question(text, question, own, evidence):
             return _stand_in(text, evidence, shown, "beside_the_question")
         return _kept(text, own, own[0][1].reason)
     joined = judge_together(text, cited)
     if joined and joined[0][1].verdict is Verdict.SUPPORTED:
         return _kept(text, joined, joined[0][1].reason)
     others = with_entailment(text, judge_all(text, [e for e in evidence if e not in cited]), entails)
-    if _tied_elsewhere(others) and not beside_the_question(text, question, others[:1]):
+    if _tied_elsewhere(others) and not beside_the_question(text, question, others[:1], evidence):
         return _kept(text, others[:1], "reattributed;" + others[0][1].reason)
     if show_partial and own and own[0][1].verdict is Verdict.PARTIAL:
         return _kept(text, own, own[0][1].reason)

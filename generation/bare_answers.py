@@ -2,6 +2,7 @@
 
 A few words stand somewhere in most passages. Whether they are the answer shows only with the question:
 `Folk metal band.` stands in a passage about two groups, and says nothing of the one that was asked about.
+A name of the same topic is no answer either: what is asked has to stand where the name does.
 """
 
 from __future__ import annotations
@@ -9,13 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from core.types import Evidence
+from core.types import Evidence, Span
+from generation.contradiction import term_weights
 from generation.facts import facts_of
-from generation.verify import Judgement
-from generation.wording import content_terms
+from generation.subject import has_verb
+from generation.verify import Judgement, about
+from generation.wording import HAN_CHAR, content_terms, names_of
+from ingest.sentences import sentences
 
-_FEW = 3  # content words; a claim of more has a context of its own
+_FEW, _FEW_HAN = 3, 8  # content words, Chinese characters; a claim of more has a context of its own
+_WITHOUT_VERB = 6  # content words of a claim that has no verb
 _WITH_QUESTION = 0.5  # of the words of question and claim, in the sentences that carry the claim
+_AS_NEAR = 0.75  # of what the sentence nearest to the question has of it, weighed by rarity
+_HAN = re.compile(f"[{HAN_CHAR}]")
 _OPEN_QUESTION = re.compile(
     r"\b(?:what|who|whom|whose|which|when|where|why|how)\b|[谁哪何几]|什么|多少|怎|为什么", re.IGNORECASE
 )
@@ -57,21 +64,58 @@ def echoes(text: str, question: str) -> bool:
     return content_terms(text) <= asked
 
 
-def beside_the_question(text: str, question: str, judged: Sequence[tuple[Evidence, Judgement]]) -> bool:
+def beside_the_question(
+    text: str,
+    question: str,
+    judged: Sequence[tuple[Evidence, Judgement]],
+    evidence: Sequence[Evidence],
+) -> bool:
     """Whether a claim of a few words is borne out only where the question's words are missing.
+
+    `John Elway.` stands in a sentence on a Super Bowl, and so do most words of `Who won Super Bowl XLIX?`;
+    XLIX stands in another sentence, and so does the answer.
 
     Args:
         text: the claim.
         question: empty where there is none, as for a summary.
         judged: what carries it.
+        evidence: all that the answer was written from.
     """
-    own, asked = content_terms(text), content_terms(question)
-    if not asked or len(own) > _FEW:
+    asked = _asked(question)
+    if not asked or not fragment(text):
         return False
-    wanted = own | asked
-    held = frozenset[str]()
-    for e, judgement in judged:
-        span = judgement.span
-        carried = e.passage.text if span is None else e.passage.text[span.start : span.end]
-        held |= content_terms(" ".join((carried, *e.passage.heading_path)))
-    return len(wanted & held) < _WITH_QUESTION * len(wanted)
+    carrying = [_said(e, judgement.span) for e, judgement in judged]
+    held = frozenset[str]().union(*map(_asked, carrying))
+    wanted = content_terms(text) | content_terms(question)
+    if len(wanted & held) < _WITH_QUESTION * len(wanted):
+        return True
+    others = [_said(e, span) for e in evidence for span in sentences(e.passage.text)]
+    if (exact := _exact(question) - held) and any(exact & _asked(other) for other in others):
+        return True  # the year or number that was asked for stands beside something else
+    weights = term_weights(asked, others, _asked)
+    nearest = max((sum(weights[t] for t in asked & _asked(other)) for other in others), default=0.0)
+    return sum(weights[t] for t in asked & held) < _AS_NEAR * nearest
+
+
+def fragment(text: str) -> bool:
+    """Whether a claim is a few words, or some more without a verb: it says nothing without its question."""
+    own = content_terms(text)
+    if han := len(_HAN.findall(text)):
+        return han <= _FEW_HAN
+    return len(own) <= _FEW or (len(own) <= _WITHOUT_VERB and not has_verb(text))
+
+
+def _said(e: Evidence, span: Span | None) -> str:
+    """Sentences of a passage with what stands above it."""
+    return f"{about(e)}\n{e.passage.text if span is None else e.passage.text[span.start : span.end]}"
+
+
+def _exact(question: str) -> frozenset[str]:
+    """Terms of a question that have no other words: numbers, months, names in capitals."""
+    capitals = " ".join(name for name in names_of(question) if name.isupper())
+    return (_asked(question) - content_terms(question)) | content_terms(capitals)
+
+
+def _asked(text: str) -> frozenset[str]:
+    """Terms of a text, its numbers and months among them."""
+    return content_terms(text) | {f"{f.kind}:{f.value.normalize()}" for f in facts_of(text)}

@@ -19,7 +19,8 @@ from core.errors import ConfigError
 from core.packs import pack_path
 from core.settings import GenerationSettings, get_settings
 from core.types import Evidence, Verdict
-from generation.verify import Judgement, about, contradiction
+from generation.contradiction import contradiction
+from generation.verify import Judgement, about
 from generation.wording import content_terms
 
 log = logging.getLogger(__name__)

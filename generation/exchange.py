@@ -20,7 +20,7 @@ from generation.wording import HAN_CHAR, STOP_WORDS, names_of
 _TOKEN = re.compile(
     rf"[{HAN_CHAR}]|[^\W_{HAN_CHAR}]+(?:['’.-][^\W_{HAN_CHAR}]+)*|[,，、;；:：&/]", re.UNICODE
 )
-_SEPARATORS = frozenset([",", "，", "、", "&", "/", "and", "or", "和", "与", "及", "或", "跟", "以"])
+SEPARATORS = frozenset([",", "，", "、", "&", "/", "and", "or", "和", "与", "及", "或", "跟", "以"])
 _SILENT = frozenset(["the", "a", "an", ",", "，", "、", "的"])
 _COPULAS = frozenset(["is", "are", "was", "were", "be", "called", "named", "是", "为", "叫"])
 _PASSIVE = frozenset(["by", "被", "由"])
@@ -53,19 +53,19 @@ def exchanged(claim: str, sentence: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _codes(ours: tuple[str, ...], theirs: tuple[str, ...]) -> list[tuple[str, int, int, int, int]]:
+def steps(ours: tuple[str, ...], theirs: tuple[str, ...]) -> list[tuple[str, int, int, int, int]]:
     """Steps from the sentence to the claim: kind, place in the sentence, place in the claim."""
     return list(SequenceMatcher(None, theirs, ours, autojunk=False).get_opcodes())
 
 
 def _in_order(ours: tuple[str, ...], theirs: tuple[str, ...]) -> int:
-    return sum(end - start for kind, start, end, _, _ in _codes(ours, theirs) if kind == "equal")
+    return sum(end - start for kind, start, end, _, _ in steps(ours, theirs) if kind == "equal")
 
 
 def _crossed(ours: tuple[str, ...], theirs: tuple[str, ...]) -> str:
     """One piece replaced by another, and further on that one by the first."""
     replaced = [
-        (theirs[a:b], ours[c:d], a, b) for kind, a, b, c, d in _codes(ours, theirs) if kind == "replace"
+        (theirs[a:b], ours[c:d], a, b) for kind, a, b, c, d in steps(ours, theirs) if kind == "replace"
     ]
     for (out, into, _, end), (second_out, second_into, start, _) in combinations(replaced, 2):
         one, other = _said(out), _said(into)
@@ -83,7 +83,7 @@ def _turned(ours: tuple[str, ...], theirs: tuple[str, ...]) -> str:
     Laid over each other, `A1 A2 bought B` and `B bought A1 A2` agree in `A1 A2`: `B bought` is put in before
     it and `bought B` taken out behind. The same order on both sides is a phrase that moved as a whole.
     """
-    codes = _codes(ours, theirs)
+    codes = steps(ours, theirs)
     for before, kept, after in zip(codes, codes[1:], codes[2:], strict=False):
         if kept[0] != "equal" or {before[0], after[0]} != {"insert", "delete"}:
             continue
@@ -99,7 +99,7 @@ def _turned(ours: tuple[str, ...], theirs: tuple[str, ...]) -> str:
 
 def _displaced(ours: tuple[str, ...], theirs: tuple[str, ...], claim: str) -> str:
     """A bare name that went from one place to another; what may move takes its preposition along."""
-    codes = _codes(ours, theirs)
+    codes = steps(ours, theirs)
     names = {token for name in names_of(claim) for token in tokens_of(name)}
     put = {ours[c:d]: (c, d) for kind, _, _, c, d in codes if kind == "insert"}
     for kind, a, b, _, _ in codes:
@@ -108,7 +108,7 @@ def _displaced(ours: tuple[str, ...], theirs: tuple[str, ...], claim: str) -> st
             continue
         c, d = put[piece]
         beside = {*theirs[max(0, a - 1) : a], *theirs[b : b + 1], *ours[max(0, c - 1) : c], *ours[d : d + 1]}
-        if not beside & _SEPARATORS:
+        if not beside & SEPARATORS:
             return f"{_shown(piece)}/{_shown(theirs[b : b + 2])}"
     return ""
 
@@ -134,18 +134,18 @@ def _same_thing(between: tuple[str, ...], sentence: tuple[str, ...]) -> bool:
 def _said(piece: tuple[str, ...]) -> tuple[str, ...]:
     """The piece without articles and marks; empty when nothing is left that names or states something."""
     rest = tuple(t for t in piece if t not in _SILENT)
-    telling = [t for t in rest if t not in STOP_WORDS and t not in _SEPARATORS]
+    telling = [t for t in rest if t not in STOP_WORDS and t not in SEPARATORS]
     han = sum("\u3400" <= t[0] <= "\u9fff" for t in telling)
     return rest if len(telling) > han or han >= _LEAST_HAN else ()
 
 
 def _listed(between: tuple[str, ...]) -> bool:
     """Whether what stands between two pieces is a list's: separators around short members, or one alone."""
-    if not between or between[0] not in _SEPARATORS or between[-1] not in _SEPARATORS:
+    if not between or between[0] not in SEPARATORS or between[-1] not in SEPARATORS:
         return False
     item = 0
     for token in between:
-        item = 0 if token in _SEPARATORS else item + 1
+        item = 0 if token in SEPARATORS else item + 1
         if item > (_ITEM_HAN if "\u3400" <= token[0] <= "\u9fff" else _ITEM_WORDS):
             return False
     return True

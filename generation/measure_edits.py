@@ -100,6 +100,42 @@ def _roles(sentence: str) -> str | None:
     return sentence.replace(one, "\0", 1).replace(other, one, 1).replace("\0", other, 1)
 
 
+def _year(sentence: str) -> str | None:
+    """One of two years in the other's place: both stand in the source, each with something else."""
+    years = list(dict.fromkeys(re.findall(r"(?<![\d.,])[12]\d{3}(?![\d,])", sentence)))
+    return re.sub(rf"(?<!\d){years[0]}(?!\d)", years[1], sentence) if len(years) == 2 else None
+
+
+_ROLES = {
+    "built": "operated",
+    "operated": "built",
+    "designed": "owned",
+    "owned": "designed",
+    "wrote": "published",
+    "written": "translated",
+    "published": "translated",
+    "founded": "bought",
+    "bought": "founded",
+    "acquired": "founded",
+    "directed by": "composed by",
+    "invented": "funded",
+    "discovered": "funded",
+    "appointed": "elected",
+    "elected": "appointed",
+    "运营": "建造",
+    "建造": "运营",
+    "设计": "资助",
+    "创办": "收购",
+    "创立": "收购",
+    "成立": "收购",
+    "收购": "创办",
+    "出版": "翻译",
+    "翻译": "出版",
+    "导演": "作曲",
+    "发明": "资助",
+    "任命": "选举",
+}
+
 _UNITS = _both_ways(
     "metres/feet;meters/miles;kilometers/yards;km/cm;kg/pounds;公里/英里;米/英尺;公斤/吨;hours/days;小时/天;"
     "million/billion"
@@ -144,4 +180,6 @@ EDITS = (
     Edit("hedge", _swapper(_HEDGES)),
     Edit("cause", _cause),
     Edit("roles", _roles),
+    Edit("role", _swapper(_ROLES)),
+    Edit("year", _year),
 )

@@ -7,12 +7,10 @@ the empty string. They look for a contradiction between two explicit statements;
 from __future__ import annotations
 
 import re
-from collections import Counter
 from functools import lru_cache
 from itertools import pairwise
 
-from core.types import Span
-from generation.wording import content_terms, name_key, names_of, stem, words_of
+from generation.wording import content_terms, names_of
 
 # -- how many ----------------------------------------------------------------------------------
 
@@ -194,33 +192,12 @@ def roles_swapped(claim: str, sentence: str) -> str:
 
 
 _DONE_BY = re.compile(r"\b(?:is|are|was|were|been|being) (\w+(?:ed|en|n|t)) by (?:(?:the|a|an) )?(\w+)")
-_REPEATED = 2  # words that a claim says twice and its source once, from which it is another statement
-_MOSTLY = 0.6  # overlap from which a claim is mostly one sentence
 
 
 def content_overlap(claim: str, sentence: str) -> float:
     """Share of the content terms of two sentences that both have (Jaccard)."""
     ours, theirs = content_terms(claim), content_terms(sentence)
     return len(ours & theirs) / max(1, len(ours | theirs))
-
-
-def spliced_from(claim: str, sentence: str, above: str = "") -> str:
-    """What a claim that is mostly one sentence puts in from elsewhere, or says twice; else the empty string.
-
-    A name that is not the claim's subject must stand in the sentence that carries the claim: its neighbour's
-    name makes another statement. So does a word that the sentence has once and the claim twice.
-    """
-    ours, theirs = Counter(words_of(claim)), Counter(words_of(sentence))
-    terms = content_terms(claim)
-    twice = [w for w, n in ours.items() if n > max(1, theirs[w]) and stem(w) in terms]
-    if content_overlap(claim, sentence) < _MOSTLY:
-        return twice[0] if len(twice) >= _REPEATED else ""
-    known = name_key(f"{above} {sentence}")
-    subject = claim[: len(claim) // 3]
-    for name in names_of(claim):
-        if name_key(name) not in known and name not in subject:
-            return name
-    return next(iter(twice), "")
 
 
 def voice_changed(claim: str, window: str) -> str:
@@ -230,26 +207,6 @@ def voice_changed(claim: str, window: str) -> str:
         active = re.search(rf"\b{verb} (?:(?:the|a|an) )?{doer}\b", source)
         if active and not re.search(rf"\b{verb} by (?:(?:the|a|an) )?{doer}\b", source):
             return verb
-    return ""
-
-
-def subject_from_later(claim: str, passage: str, carried: Span, above: str = "") -> str:
-    """A name that opens the claim and stands only after the sentences that carry it; else the empty string.
-
-    What a sentence says may be said of a name before it (`She was elected`), hardly of one that comes later.
-
-    Args:
-        claim: one sentence.
-        passage: that bears it out.
-        carried: the sentences that do, as offsets into the passage.
-        above: names above the passage.
-    """
-    so_far = name_key(f"{above} {passage[: carried.end]}")
-    later = name_key(passage[carried.end :])
-    for name in names_of(claim):
-        key = name_key(name)
-        if name in claim[: len(claim) // 3] and key in later and key not in so_far:
-            return name
     return ""
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from generation.contradiction import term_weights
 from generation.facts import facts_of
 from generation.polarity import agreement, direction_parity, direction_sum, no_effect
 from generation.relations import hedge_dropped, quantity_changed, sole_added
-from generation.verify import term_weights
 from generation.wording import content_terms, names_of, negated
 
 _TOGETHER = 3  # sentences that may carry a claim together

@@ -35,6 +35,24 @@ def name_key(text: str) -> str:
     return re.sub(r"[-‐-―.'’/]", "", text.casefold())
 
 
+def name_stands(name: str, text: str) -> bool:
+    """Whether a name stands in a text.
+
+    A name in capitals must stand alone, for XL is no part of XLIX; others may have an ending.
+    """
+    if not (name.isalpha() and name.isupper()):
+        return name_key(name) in name_key(text)
+    alone = re.compile(rf"(?<![A-Z]){name}(?![A-Z])|(?<![^\W_])(?i:{name})(?:e?s)?(?![^\W_])")
+    return any(alone.search(form) for form in _forms(text))
+
+
+@lru_cache(maxsize=2048)
+def _forms(text: str) -> tuple[str, str]:
+    """A text without dots and apostrophes, with what hyphens join as one word and as several."""
+    bare = re.sub(r"[.'’]", "", text)
+    return re.sub("[-‐-―/]", "", bare), re.sub("[-‐-―/]", " ", bare)
+
+
 # -- polarity and direction --------------------------------------------------------------------
 
 _NEGATION_EN = re.compile(

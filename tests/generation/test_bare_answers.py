@@ -102,3 +102,41 @@ def test_a_place_put_in_twice_makes_another_statement() -> None:
     )
     shown = settle(wrong, source=city)
     assert (shown.text, shown.verdict) != (wrong, Verdict.SUPPORTED)
+
+
+GAMES = evidence(
+    1,
+    "Peyton Manning is the oldest quarterback ever to play in a Super Bowl at age 39. The past record was "
+    "held by John Elway, who led the Broncos to victory in Super Bowl XXXIII at age 38. The Broncos beat the "
+    "Super Bowl XLIX champion New England Patriots.",
+)
+ZH_GAMES = evidence(
+    1,
+    "此前的纪录由约翰·埃尔韦保持，他三十八岁时率野马队夺得第三十三届超级碗。"
+    "野马队击败了第四十九届超级碗冠军新英格兰爱国者队。",
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "source"),
+    [
+        ("John Elway.", "Who won Super Bowl XLIX?", GAMES),
+        ("The quarterback John Elway of Denver.", "Who won Super Bowl XLIX?", GAMES),
+        ("约翰·埃尔韦。", "谁夺得了第四十九届超级碗？", ZH_GAMES),
+    ],
+)
+def test_somebody_of_the_same_topic_is_no_answer(said: str, question: str, source: object) -> None:
+    assert settle(said, question, source=source).text != said
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "source"),
+    [
+        ("New England Patriots.", "Who won Super Bowl XLIX?", GAMES),
+        ("John Elway.", "Who held the record before Manning?", GAMES),
+        ("新英格兰爱国者队。", "谁夺得了第四十九届超级碗？", ZH_GAMES),
+        ("约翰·埃尔韦。", "此前的纪录由谁保持？", ZH_GAMES),
+    ],
+)
+def test_a_few_words_beside_the_question_are_an_answer(said: str, question: str, source: object) -> None:
+    assert settle(said, question, source=source).text == said

@@ -103,7 +103,7 @@ def test_signals_have_a_value_for_every_name() -> None:
 def test_every_edit_changes_a_sentence_that_offers_a_place() -> None:
     text = (
         "In June Acme said that 12 km of pipe may be laid before Bolt arrives because some workers, at least "
-        "3, think it is the best. It was not increased."
+        "3, think it is the best. It was not increased. It was built in 1998 and opened in 2003."
     )
     for edit in EDITS:
         changed = edit.apply(text)
