@@ -19,6 +19,7 @@ from typing import Any
 from core.db import get_database
 from core.jobs import run_job
 from core.measured import resident_bytes
+from core.memory import limit_arenas
 from core.settings import get_settings
 from core.types import Role, Scope
 from core.worker import Task, get_app
@@ -78,6 +79,7 @@ def build(stop: threading.Event) -> dict[str, Any]:
 def main() -> None:
     """See the module."""
     os.nice(_NICENESS)
+    limit_arenas()  # as `geo worker` does
     stop = threading.Event()
 
     def until_closed() -> None:

@@ -23,6 +23,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from core.db import Database
+from core.memory import return_freed_memory
 from core.types import Tier
 from retrieval import build_control, build_repository, tier_repository
 from retrieval import index_repository as repository
@@ -148,6 +149,7 @@ class Builder:
                     raise unreadable(self.plan, error) from error
             else:
                 maker.scan_tier(part)
+            return_freed_memory()  # else what one part needed at its height stays beside the next
 
     def _stepped(self, state: BuildState, count: int) -> None:
         self._done += count
