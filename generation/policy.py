@@ -21,8 +21,8 @@ class RefusalWords(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    en: str = Field(default="The documents do not answer this question.", min_length=1, max_length=500)
-    zh: str = Field(default="现有文档没有回答这个问题的依据。", min_length=1, max_length=500)
+    en: str = Field(default="The documents do not answer this question.", pattern=r"\S", max_length=500)
+    zh: str = Field(default="现有文档没有回答这个问题的依据。", pattern=r"\S", max_length=500)
 
 
 class SourceRules(BaseModel):

@@ -7,7 +7,7 @@ EXISTS, those on a nullable column say that it is not NULL.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, false, func, literal, not_, or_, select, true
@@ -41,7 +41,7 @@ def passes(filters: Filters, *, tenant_id: str, dialect: str) -> Condition:
     if filters.lang is not None:
         conditions.append(passage.lang.in_([lang.value for lang in filters.lang]))
     if filters.tags is not None:
-        conditions.append(or_(false(), *(_has_tag(tag, dialect) for tag in filters.tags)))
+        conditions.append(_has_one(filters.tags, dialect))
     if filters.entities is not None:
         conditions.append(_mentions(filters.entities, tenant_id))
     for column, bounds in (
@@ -76,11 +76,15 @@ def _mentions(entities: tuple[str, ...], tenant_id: str) -> Condition:
     )
 
 
-def _has_tag(tag: str, dialect: str) -> Condition:
+def _has_one(tags: tuple[str, ...], dialect: str) -> Condition:
+    """Whether the document carries one of the tags; one look at them, however many are asked for."""
     if dialect == "postgresql":
-        return DocumentRow.tags.cast(postgresql.JSONB).contains([tag])
-    element = func.json_each(DocumentRow.tags).table_valued("value")
-    return exists(select(1).select_from(element).where(element.c.value == tag))
+        element = func.jsonb_array_elements_text(DocumentRow.tags.cast(postgresql.JSONB)).table_valued(
+            "value"
+        )
+    else:
+        element = func.json_each(DocumentRow.tags).table_valued("value")
+    return exists(select(1).select_from(element).where(element.c.value.in_(tags)))
 
 
 def _field(field: Field, dialect: str) -> Condition:
@@ -88,7 +92,7 @@ def _field(field: Field, dialect: str) -> Condition:
     entry = _Entry(dialect)
     conditions: list[Condition] = []
     if field.values is not None:
-        conditions.append(entry.holds(field.name, or_(false(), *map(entry.equals, field.values))))
+        conditions.append(entry.holds(field.name, entry.is_one_of(field.values)))
     if field.range is not None:
         conditions.append(entry.holds(field.name, and_(*(entry.bound(*b) for b in field.range.bounds))))
     if field.exists is not None:
@@ -114,13 +118,21 @@ class _Entry:
         """Whether the field is there and meets the condition."""
         return exists(select(1).select_from(self._row).where(self._row.c.key == name, condition))
 
-    def equals(self, value: Scalar) -> Condition:
-        """In type and value."""
+    def is_one_of(self, values: Sequence[Scalar]) -> Condition:
+        """Whether it equals one of them, in type and value."""
         if self._postgres:
-            return self._row.c.value == literal(value, postgresql.JSONB)
-        if isinstance(value, bool):
-            return self.kind == ("true" if value else "false")
-        return and_(self._is("string" if isinstance(value, str) else "number"), self._row.c.value == value)
+            return self._row.c.value.in_([literal(value, postgresql.JSONB) for value in values])
+        truths = ["true" if value else "false" for value in values if isinstance(value, bool)]
+        texts = [value for value in values if isinstance(value, str)]
+        numbers = [
+            value for value in values if isinstance(value, int | float) and not isinstance(value, bool)
+        ]
+        kinds: list[Condition] = [self.kind.in_(truths)] if truths else []
+        if texts:
+            kinds.append(and_(self._is("string"), self._row.c.value.in_(texts)))
+        if numbers:
+            kinds.append(and_(self._is("number"), self._row.c.value.in_(numbers)))
+        return or_(false(), *kinds)
 
     def bound(self, name: str, value: Scalar) -> Condition:
         """Numbers by value, strings by code point; a value of the other type is outside."""

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -34,6 +34,7 @@ from core.types import Lang
 MAX_VALUES = 200  # values inside one list
 MAX_NODES = 64  # filters inside one filter, itself included; keeps the SQL below every database's limits
 MAX_DEPTH = 6
+MAX_TERMS = 1000  # values and fields in all: each is a term of the statement that every route runs
 BOUNDS = ("gt", "gte", "lt", "lte")
 KEYS = (
     "documents", "tags", "trust", "metadata", "lang", "entities", "created_at", "updated_at", "page", "all",
@@ -107,10 +108,11 @@ def parse_filters(body: Mapping[str, Any]) -> Filters:
 
 
 class _Parser:
-    """One parse; counts filters as it goes down."""
+    """One parse; counts filters, values and fields as it goes down."""
 
     def __init__(self) -> None:
         self._nodes = 0
+        self._terms = 0
 
     def filters(self, body: Any, at: str, depth: int) -> Filters:
         if not isinstance(body, Mapping):
@@ -122,7 +124,7 @@ class _Parser:
         if unknown := sorted(set(keys) - set(KEYS)):
             raise InvalidInput(f"Unknown filter {', '.join(unknown)} in {at}; known: {', '.join(KEYS)}.")
         negated = keys.get("not")
-        return Filters(
+        own = Filters(
             documents=_strings(keys.get("documents"), f"{at}.documents"),
             tags=_strings(keys.get("tags"), f"{at}.tags"),
             trust=_strings(keys.get("trust"), f"{at}.trust"),
@@ -132,6 +134,12 @@ class _Parser:
             created_at=_range(keys.get("created_at"), f"{at}.created_at", _time),
             updated_at=_range(keys.get("updated_at"), f"{at}.updated_at", _time),
             page=_range(keys.get("page"), f"{at}.page", _page),
+        )
+        self._terms += _terms(own)
+        if self._terms > MAX_TERMS:
+            raise InvalidInput(f"A filter takes at most {MAX_TERMS} values and fields in all.")
+        return replace(
+            own,
             all=self._several(keys.get("all"), f"{at}.all", depth) or (),
             any=self._several(keys.get("any"), f"{at}.any", depth),
             without=None if negated is None else self.filters(negated, f"{at}.not", depth + 1),
@@ -144,6 +152,12 @@ class _Parser:
             raise InvalidInput(f"{at} takes a list of filters.")
         several = cast("list[Any]", raw)
         return tuple(self.filters(one, f"{at}[{n}]", depth + 1) for n, one in enumerate(several))
+
+
+def _terms(own: Filters) -> int:
+    lists = (own.documents, own.tags, own.trust, own.entities)
+    values = sum(len(one) for one in lists if one is not None)
+    return values + sum(1 + len(field.values or ()) for field in own.metadata)
 
 
 def _strings(raw: Any, at: str) -> tuple[str, ...] | None:

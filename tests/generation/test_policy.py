@@ -70,3 +70,8 @@ def test_the_model_orders_passages_only_where_the_policy_says_so() -> None:
     assert parse_policy({}).listwise is False
     with pytest.raises(InvalidInput, match=r"policy\.listwise"):
         parse_policy({"listwise": "sometimes"})
+
+
+def test_words_of_a_refusal_say_something() -> None:
+    with pytest.raises(InvalidInput, match="refusal"):
+        parse_policy({"refusal": {"en": "  "}})

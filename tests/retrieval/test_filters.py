@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from core.db import Database
 from core.errors import InvalidInput
 from core.models import DocumentRow, PassageRow
-from retrieval.filters import MAX_DEPTH, MAX_NODES, MAX_VALUES, Filters, parse_filters
-from retrieval.live import live_languages, live_passages
+from retrieval.filters import MAX_DEPTH, MAX_NODES, MAX_TERMS, MAX_VALUES, Filters, parse_filters
+from retrieval.live import live_languages, live_passages, visible
 from retrieval.query_repository import filtered_document_ids, live_passage_ids
 from tests.retrieval.rows import add_document, add_entity, add_mention, add_tenant, scope_of
 
@@ -265,11 +265,27 @@ def test_a_passages_own_conditions_are_never_taken_for_its_documents(world: Worl
         {"not": [{"tags": ["a"]}]},
         {"all": [{"colour": 1}]},
         {"any": [{}] * MAX_NODES},
+        {"any": [{"tags": ["a"] * MAX_VALUES}] * (MAX_TERMS // MAX_VALUES), "tags": ["b"]},
+        {"any": [{"metadata": {str(n): n for n in range(60)}}] * 9},
     ],
 )
 def test_a_filter_of_another_shape_is_refused(body: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         parse_filters(body)
+
+
+@pytest.mark.parametrize("condition", ["tags", "metadata"])
+def test_the_widest_filter_is_a_short_statement(world: World, condition: str) -> None:
+    values = [f"t{n}" for n in range(MAX_VALUES - 1)]
+    one: dict[str, Any] = {"tags": values} if condition == "tags" else {"metadata": {"plant": {"in": values}}}
+    filters = parse_filters({"all": [{"not": one}] * (MAX_TERMS // MAX_VALUES)})
+    with world.db.read() as session:
+        scope = scope_of(world.tenant)
+        told = str(visible(scope, filters, dialect=session.get_bind().dialect.name))
+        assert (
+            told.count("EXISTS") == MAX_TERMS // MAX_VALUES
+        )  # each value of its own held a worker for minutes
+        assert len(live_passage_ids(session, scope, filters, limit=100) or ()) == 18
 
 
 def test_depth_is_limited() -> None:
