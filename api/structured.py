@@ -75,8 +75,9 @@ def wanted(response_format: Mapping[str, Any] | None, *, stream: bool) -> bool:
         return False
     if kind not in ("json_object", "json_schema"):
         raise InvalidInput("response_format.type is text, json_object or json_schema.")
-    given = (response_format or {}).get("json_schema") or {}
-    if kind == "json_schema" and not (given.get("name") == NAME and given.get("schema", SCHEMA) == SCHEMA):
+    given = (response_format or {}).get("json_schema")
+    own = isinstance(given, Mapping) and given.get("name") == NAME and given.get("schema", SCHEMA) == SCHEMA
+    if kind == "json_schema" and not own:
         raise InvalidInput(f"response_format.json_schema: only the service's own is served, named {NAME!r}.")
     if stream:
         raise InvalidInput("response_format: an object comes whole; ask for it without a stream.")

@@ -398,6 +398,8 @@ def test_openai_client_reads_an_answer_as_one_json_object(chat: openai.OpenAI) -
     ("how", "word"),
     [
         ({"response_format": {"type": "json_schema", "json_schema": {"name": "mine", "schema": {}}}}, "own"),
+        ({"response_format": {"type": "json_schema", "json_schema": "cited_answer"}}, "own"),
+        ({"response_format": {"type": "json_schema"}}, "own"),
         ({"response_format": {"type": "xml"}}, "json_object"),
         ({"response_format": {"type": "json_object"}, "stream": True}, "stream"),
     ],
