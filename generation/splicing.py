@@ -23,9 +23,9 @@ _MOSTLY = 0.6  # overlap from which a claim is mostly one sentence
 _HELD = 0.75  # share of the words beside a foreign name that one sentence has
 _HELD_FROM_HEAD = 0.85  # share of the words beside a subject up to the sentence that has most of them
 _LEAST_REST = 3  # such words
-_CLOSING_NAME = re.compile(
-    r"\b(?:is|are|was|were)\s+(?:called\s+|named\s+)?"
-    r"([A-Z][\w’'-]*\.?(?:\s+(?:(?:of|de|von|van|the)\s+)*[A-Z][\w’'-]*\.?)*)$"
+_PREDICATE_NAME = re.compile(
+    r"\b(?:is|are|was|were)\s+(?:called\s+|named\s+)?(?:the\s+)?[\"“]?"
+    r"([A-Z][\w’'-]*(?:\s+(?:(?:of|de|von|van|the)\s+)*[A-Z][\w’'-]*)*)"
 )
 
 
@@ -66,7 +66,8 @@ def subject_from_later(claim: str, passage: str, carried: Span, above: str = "")
     """A subject of the claim that stands only after the sentence which says the rest; else the empty string.
 
     What a sentence says may be said of a name before it (`She was elected`), hardly of one that comes later.
-    A subject is the name or noun that opens the claim, and the name that `X was …` leaves for the end.
+    A subject is the name or noun that opens the claim, and the name that it is said to be (`The leader was
+    …`).
 
     Args:
         claim: one sentence.
@@ -74,8 +75,8 @@ def subject_from_later(claim: str, passage: str, carried: Span, above: str = "")
         carried: the sentences that do, as offsets into the passage.
         above: names above the passage.
     """
-    subject, closing = subject_of(claim), _CLOSING_NAME.search(claim)
-    named = f"{subject} {closing[1] if closing else ''}"
+    subject, predicate = subject_of(claim), _PREDICATE_NAME.search(claim)
+    named = f"{subject} {predicate[1] if predicate else ''}"
     for name in names_of(claim):
         if name not in named:
             continue

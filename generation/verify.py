@@ -13,6 +13,7 @@ from core.types import Evidence, Span, Verdict
 from generation.antecedent import with_antecedent
 from generation.contradiction import carried, closest_sentence, contradiction
 from generation.facts import Fact, facts_of
+from generation.limits import limit_dropped
 from generation.relations import hedge_dropped, sole_added
 from generation.slots import above_used, added, misquoted, slot_replaced, subject_replaced
 from generation.splicing import spliced_from, subject_from_later
@@ -104,6 +105,8 @@ def _doubt(claim: str, window: str, context: str, about: str, span: Span | None)
         return "few_words"
     if sole_added(claim, window):
         return "sole"
+    if limit := limit_dropped(claim, closest):
+        return f"limit:{limit}"
     if named := above_used(claim, context, about):
         return f"above:{named}"
     later = "" if span is None else subject_from_later(claim, context, span, about)

@@ -113,6 +113,8 @@ def test_what_follows_is_not_what_a_sentence_speaks_of() -> None:
     assert (wrong.verdict, wrong.reason) == (Verdict.PARTIAL, "spliced:William")
     right = judge("The man who published the Bible in the French language was Lefevre.", text)
     assert right.verdict is Verdict.SUPPORTED
+    named = 'The leader who published the Bible in the French language was "William Farel" of Geneva.'
+    assert subject_from_later(named, text, whole) == "William"
     noun = "The fees published the Bible in the French language."
     assert subject_from_later(noun, text, whole) == "fee"
 

@@ -1,0 +1,54 @@
+"""Words that limit what a sentence says, and that a claim leaves out: where it holds, and how seldom. Pure.
+
+`In Europe, the war has no name of its own` does not say that it has none. A date or place of something that
+happened may be left out (`In 1900, Acme bought Bolt`): it happened all the same.
+"""
+
+from __future__ import annotations
+
+import re
+
+from generation.facts import facts_of
+from generation.wording import HAN_CHAR, content_terms, names_of
+
+_MOSTLY = 0.8  # of a claim's words in the sentence, from which it is that sentence with something left out
+_SELDOM = re.compile(
+    r"\b(?:sometimes|occasionally|rarely|seldom|in (?:some|certain|a few|rare) (?:cases|countries|areas))\b"
+    r"|有时|偶尔|偶然|极少|在(?:少数|某些|个别|一些)"
+)
+_LEADING = re.compile(r"\s*(?P<where>(?:In|Under|Among|Within|At|For)\s[^,;]{2,60}),\s")
+_LEADING_HAN = re.compile(f"\\s*(?P<where>在[{HAN_CHAR}\\w]{{2,16}}?)(?:，|中|里)")
+_HOLDS = re.compile(
+    r"\b(?:is|are|has|have|does|do|can|may|must|usually|often|generally|typically|always|never)\b"
+    r"|通常|一般|往往|总是|从不|经常|均|都"
+)
+_HAPPENED = re.compile(r"\b(?:was|were|had|did)\b")
+_AMOUNT = re.compile(r"\b(?:most|many|some|few|several|certain)\b|大多|多数|许多|某些|少数|部分|一些")
+
+
+def limit_dropped(claim: str, sentence: str) -> str:
+    """What the sentence is limited to and the claim is not; else the empty string.
+
+    Args:
+        claim: one sentence.
+        sentence: the source's sentence nearest to it.
+    """
+    ours, theirs = content_terms(claim), content_terms(sentence)
+    if len(ours & theirs) < _MOSTLY * len(ours):
+        return ""
+    seldom = _SELDOM.search(sentence.lower())
+    if seldom and not _SELDOM.search(claim.lower()) and _beside(seldom, sentence, ours):
+        return seldom[0]
+    leading = _LEADING.match(sentence) or _LEADING_HAN.match(sentence)
+    if leading is None or facts_of(leading["where"]):
+        return ""
+    where, rest = leading["where"], sentence[leading.end() :]
+    limits = bool(names_of(where) or _AMOUNT.search(where.lower()) or not where.isascii())
+    holds = _HOLDS.search(rest) is not None and _HAPPENED.search(rest) is None
+    return where if limits and holds and not content_terms(where) & ours else ""
+
+
+def _beside(found: re.Match[str], sentence: str, terms: frozenset[str]) -> bool:
+    """Whether the claim has the words after the limiting one: it limits those."""
+    after = content_terms(sentence[found.end() : found.end() + 30])
+    return len(after & terms) * 2 >= len(after) > 0

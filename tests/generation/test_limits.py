@@ -1,0 +1,46 @@
+"""Where something holds, and how seldom."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.types import Verdict
+from generation.limits import limit_dropped
+from generation.verify import judge
+
+
+@pytest.mark.parametrize(
+    ("claim", "source"),
+    [
+        (
+            "The western theater of the war usually is not given a separate name.",
+            "In Europe, the western theater of the war usually is not given a separate name.",
+        ),
+        ("The pumps are inspected twice a year.", "In most countries, the pumps are inspected twice a year."),
+        (
+            "Medicine was practiced at the court, where it was labeled as huihui.",
+            "Medicine was practiced at the court, where it was sometimes labeled as huihui.",
+        ),
+        ("水泵通常每年检修两次。", "在欧洲，水泵通常每年检修两次。"),
+        ("阀门在雨天停机检修。", "阀门有时在雨天停机检修。"),
+    ],
+)
+def test_a_limit_may_not_be_left_out(claim: str, source: str) -> None:
+    assert judge(source, source).verdict is Verdict.SUPPORTED
+    judgement = judge(claim, source)
+    assert (judgement.verdict, judgement.reason.split(":")[0]) == (Verdict.PARTIAL, "limit")
+
+
+@pytest.mark.parametrize(
+    ("claim", "source"),
+    [
+        ("Acme bought Bolt.", "In 1900, Acme bought Bolt."),
+        ("Acme bought Bolt in May.", "In Dover, Acme bought Bolt in May."),
+        ("The bridge was opened by the mayor.", "In Dover, the bridge was opened by the mayor."),
+        ("The pumps in Europe are inspected yearly.", "In Europe, the pumps are inspected yearly."),
+        ("The hall has 12 pumps.", "The hall has 12 pumps and is sometimes closed to visitors in winter."),
+        ("海石公司收购了远山股份。", "在东港，海石公司收购了远山股份。"),
+    ],
+)
+def test_what_happened_happened_anywhere(claim: str, source: str) -> None:
+    assert limit_dropped(claim, source) == ""
