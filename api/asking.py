@@ -15,7 +15,7 @@ from ingest import service as ingest
 
 def submit(session: Session, scope: Scope, *, collections: Sequence[str], **question: Any) -> str:
     """`generation.service.submit` with collections by id or name."""
-    ids = [ingest.get_collection(session, scope, collection=name).id for name in collections]
+    ids = [ingest.collection_id(session, scope, collection=name) for name in collections]
     return answers.submit(session, scope, collection_ids=ids, **question)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, TypeVar
 
 import redis.asyncio
@@ -18,22 +18,23 @@ from core.types import Role, Scope
 T = TypeVar("T")
 
 
-def _database(request: Request) -> Database:
+# `async`, because FastAPI has a thread call each dependency that is not.
+async def _database(request: Request) -> Database:
     return request.app.state.db
 
 
-def _redis(request: Request) -> redis.asyncio.Redis:
+async def _redis(request: Request) -> redis.asyncio.Redis:
     return request.app.state.redis
 
 
-def _settings(request: Request) -> Settings:
+async def _settings(request: Request) -> Settings:
     return request.app.state.settings
 
 
-def require(role: Role) -> Callable[[Request], Scope]:
+def require(role: Role) -> Callable[[Request], Awaitable[Scope]]:
     """A dependency that yields the caller's scope if its role is `role` or stronger."""
 
-    def scope_of(request: Request) -> Scope:
+    async def scope_of(request: Request) -> Scope:
         scope: Scope | None = getattr(request.state, "key_scope", None)
         if scope is None:
             raise Unauthenticated

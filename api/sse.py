@@ -7,11 +7,12 @@ from typing import Any
 
 import anyio
 import orjson
-from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from fastapi.sse import KEEPALIVE_COMMENT
 from starlette.responses import StreamingResponse
 from starlette.types import Send
 
 KEEP_ALIVE = KEEPALIVE_COMMENT
+_OTHER_BREAKS = tuple((c.encode(), b"\\u%04x" % ord(c)) for c in "\x85\u2028\u2029")
 
 
 class EventStream(StreamingResponse):
@@ -50,5 +51,18 @@ class EventStream(StreamingResponse):
 
 
 def encode(event: str | None, payload: Any, event_id: str | None = None) -> bytes:
-    """One event; JSON holds no raw line break, so it is one `data:` line."""
-    return format_sse_event(data_str=orjson.dumps(payload, default=str).decode(), event=event, id=event_id)
+    """One event with this payload."""
+    return encode_text(event, orjson.dumps(payload, default=str), event_id)
+
+
+def encode_text(event: str | None, text: bytes, event_id: str | None = None) -> bytes:
+    """One event whose payload is JSON already.
+
+    JSON holds no raw line feed or carriage return, so it is one `data:` line. Other line breaks of Unicode
+    end no line of an event stream, but many clients split at them: they are escaped.
+    """
+    for raw, escaped in _OTHER_BREAKS:
+        text = text.replace(raw, escaped)
+    named = b"event: " + event.encode() + b"\n" if event is not None else b""
+    numbered = b"id: " + event_id.encode() + b"\n" if event_id is not None else b""
+    return named + b"data: " + text + b"\n" + numbered + b"\n"

@@ -274,7 +274,7 @@ def claim(db: Database, job_ids: Sequence[str]) -> list[JobRun]:
 def _claim(db: Database, session: Session, job_id: str) -> JobRun | None:
     token, now = secrets.token_hex(16), utcnow()
     worker = get_settings().worker
-    taken = session.execute(
+    row = session.execute(
         update(JobRow)
         .where(
             JobRow.id == job_id,
@@ -289,10 +289,11 @@ def _claim(db: Database, session: Session, job_id: str) -> JobRun | None:
             attempts=JobRow.attempts + 1,
             started_at=now,
         )
-    )
-    if affected(taken) != 1:
+        .returning(*JobRow.__table__.c)
+        .execution_options(synchronize_session=False)
+    ).one_or_none()
+    if row is None:
         return None
-    row = session.get_one(JobRow, job_id)
     if row.subject_kind == "document" and row.task != Task.PURGE.value:
         session.execute(
             update(DocumentRow)

@@ -8,7 +8,7 @@ copy that may vanish.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,16 +19,27 @@ from core.settings import get_settings
 
 CANCEL_CHANNEL = "geo:cancel"
 _BLOCK_MS = 2000
+_MOST_ENTRIES = 20_000  # roughly; older ones go first
 _Batches = list[tuple[str, list[tuple[str, dict[str, str]]]]]  # as redis-py answers XREAD on RESP2
 
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """One entry. `event` is `sources`, `delta`, `claim`, `search` or `done`."""
+    """One entry. `event` is `sources`, `delta`, `claim`, `search` or `done`; `text` its payload as JSON."""
 
     id: str
     event: str
-    payload: dict[str, Any]
+    text: str
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """The payload, read anew at each look: most entries are passed on as they stand."""
+        return json.loads(self.text)
+
+
+def as_text(payload: Mapping[str, Any]) -> str:
+    """The payload as it stands on the stream."""
+    return json.dumps(payload, ensure_ascii=False)
 
 
 def stream_key(query_id: str) -> str:
@@ -36,25 +47,25 @@ def stream_key(query_id: str) -> str:
     return f"geo:query:{query_id}:events"
 
 
-def publish(client: redis.Redis, query_id: str, event: str, payload: dict[str, Any]) -> str:
-    """Append one event and renew the stream's time to live; returns the entry id."""
-    key = stream_key(query_id)
+def publish(
+    client: redis.Redis, query_id: str, event: str, payload: dict[str, Any], *, renew: bool = True
+) -> None:
+    """Append one event, and renew the stream's time to live unless that was done a moment ago."""
+    key, fields = stream_key(query_id), {"event": event, "data": as_text(payload)}
+    if not renew:
+        client.xadd(key, fields, maxlen=_MOST_ENTRIES)  # pyright: ignore[reportArgumentType] # invariant dict
+        return
     pipe = client.pipeline(transaction=False)
-    pipe.xadd(
-        key,
-        {"event": event, "data": json.dumps(payload, ensure_ascii=False)},
-        maxlen=20_000,
-        approximate=True,
-    )
+    pipe.xadd(key, fields, maxlen=_MOST_ENTRIES)  # pyright: ignore[reportArgumentType] # invariant dict
     pipe.expire(key, get_settings().redis.stream_ttl_s)
-    return str(pipe.execute()[0])
+    pipe.execute()
 
 
 def last(client: redis.Redis, query_id: str) -> StreamEvent | None:
     """The newest entry; None where the stream is empty or gone."""
     newest = cast("list[tuple[str, dict[str, str]]]", client.xrevrange(stream_key(query_id), count=1))
     for entry_id, fields in newest:
-        return StreamEvent(entry_id, fields["event"], json.loads(fields["data"]))
+        return StreamEvent(entry_id, fields["event"], fields["data"])
     return None
 
 
@@ -89,6 +100,6 @@ async def follow(
             continue
         for entry_id, fields in batches[0][1]:
             after = entry_id
-            yield StreamEvent(entry_id, fields["event"], json.loads(fields["data"]))
+            yield StreamEvent(entry_id, fields["event"], fields["data"])
             if fields["event"] == "done":
                 return

@@ -7,10 +7,11 @@ beside them would have to be repaired after each crash.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from core.db import utcnow
@@ -39,29 +40,39 @@ def expected_kv_tokens(session: Session, plan: Mapping[str, Any]) -> int:
     return max(1, round(float(mean)) if mean else most)
 
 
-def open_questions(session: Session) -> int:
-    """Questions of any priority that have not ended and need the engine."""
-    return session.scalar(select(func.count()).where(_OPEN, _ASKS_ENGINE)) or 0
+@dataclass(frozen=True, slots=True)
+class OpenDemand:
+    """Questions that have not ended and need the engine, by priority."""
+
+    interactive: Demand
+    batch: Demand
+
+    @property
+    def questions(self) -> int:
+        """Of any priority."""
+        return self.interactive.questions + self.batch.questions
+
+    def ahead(self, *, batch_at_once: int) -> Demand:
+        """What an interactive question asked now has before it or beside it.
+
+        That is every interactive one, and as many batch ones as may be at the engine at a time; a long queue
+        of batch questions behind those keeps nobody out.
+        """
+        mine, others = self.interactive, self.batch
+        beside = min(others.questions, batch_at_once)
+        tokens = others.kv_tokens * beside // others.questions if others.questions else 0
+        return Demand(mine.questions + beside, mine.kv_tokens + tokens)
 
 
-def demand_ahead(session: Session, *, batch_at_once: int) -> Demand:
-    """What an interactive question asked now has before it or beside it.
-
-    That is every interactive one, and as many batch ones as may be at the engine at a time; a long queue of
-    batch questions behind those keeps nobody out.
-    """
-    interactive = QueryRow.priority == "interactive"
-    count, tokens = _sum(session, interactive)
-    others, their_tokens = _sum(session, ~interactive)
-    beside = min(others, batch_at_once)
-    return Demand(count + beside, tokens + (their_tokens * beside // others if others else 0))
-
-
-def _sum(session: Session, which: ColumnElement[bool]) -> tuple[int, int]:
-    row = session.execute(
-        select(func.count(), func.coalesce(func.sum(QueryRow.kv_tokens), 0)).where(_OPEN, _ASKS_ENGINE, which)
-    ).one()
-    return int(row[0]), int(row[1])
+def open_demand(session: Session) -> OpenDemand:
+    """What is open now."""
+    rows = session.execute(
+        select(QueryRow.priority, func.count(), func.sum(QueryRow.kv_tokens))
+        .where(_OPEN, _ASKS_ENGINE)
+        .group_by(QueryRow.priority)
+    ).all()
+    held = {priority: Demand(int(count), int(tokens)) for priority, count, tokens in rows}
+    return OpenDemand(held.get("interactive", Demand(0, 0)), held.get("batch", Demand(0, 0)))
 
 
 def drained_per_s(session: Session) -> float:

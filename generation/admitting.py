@@ -99,18 +99,16 @@ def _refused(
     deadline_s: float,
 ) -> Refusal | None:
     generation = settings.generation
-    open_questions = counted.open_questions(session)
-    if not open_questions:
+    demand = counted.open_demand(session)
+    if not demand.questions:
         return None
     held = int(plan.get("kv_blocks") or 0) * int(plan.get("block_size") or 0)
     return refusal(
-        counted.demand_ahead(
-            session, batch_at_once=settings.worker.generation_batch_threads + generation.aged_at_once
-        ),
+        demand.ahead(batch_at_once=settings.worker.generation_batch_threads + generation.aged_at_once),
         expected,
         Capacity(held, counted.drained_per_s(session)),
         Limits(generation.admit_kv_share, generation.max_open),
-        open_questions=open_questions,
+        open_questions=demand.questions,
         priority=priority,
         deadline_s=deadline_s,
     )

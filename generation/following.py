@@ -40,7 +40,22 @@ async def wait_answer(
     *,
     deadline_s: float | None = None,
     left: Callable[[], Awaitable[bool]] | None = None,
+    just_asked: bool = False,
 ) -> AnswerView:
+    """`wait_end`, then the answer."""
+    await wait_end(client, scope, query_id, deadline_s=deadline_s, left=left, just_asked=just_asked)
+    return await asyncio.to_thread(_load, scope, query_id)
+
+
+async def wait_end(
+    client: redis.asyncio.Redis,
+    scope: Scope,
+    query_id: str,
+    *,
+    deadline_s: float | None = None,
+    left: Callable[[], Awaitable[bool]] | None = None,
+    just_asked: bool = False,
+) -> None:
     """Wait on the query's stream until it has ended.
 
     Args:
@@ -50,6 +65,7 @@ async def wait_answer(
         deadline_s: default `api.question_deadline_s`.
         left: whether the asker is gone, asked at each event and about every two quiet seconds. A query that
             nobody else watches is then cancelled, as when a stream is closed.
+        just_asked: see `events`.
 
     Raises:
         DeadlineExceeded: it goes on; read it later by its id, which the error carries.
@@ -58,7 +74,7 @@ async def wait_answer(
     """
     deadline_s = get_settings().api.question_deadline_s if deadline_s is None else deadline_s
     gone = False
-    followed = events(client, scope, query_id, cancel_when_unwatched=lambda: gone)
+    followed = events(client, scope, query_id, cancel_when_unwatched=lambda: gone, just_asked=just_asked)
     try:
         async with asyncio.timeout(deadline_s), aclosing(followed):
             async for entry in followed:
@@ -72,7 +88,6 @@ async def wait_answer(
             f"The answer was not ready within {deadline_s:g} s; read it at /v1/queries/{query_id}.",
             query_id=query_id,
         ) from None
-    return await asyncio.to_thread(_load, scope, query_id)
 
 
 async def events(
@@ -82,11 +97,13 @@ async def events(
     *,
     last_event_id: str = "",
     cancel_when_unwatched: bool | Callable[[], bool] = True,
+    just_asked: bool = False,
 ) -> AsyncGenerator[StreamEvent | None]:
     """Follow a query: its events after `last_event_id`, until `done`.
 
     When the consumer closes this generator before `done` and nobody else watches, the query is cancelled
     after `api.disconnect_grace_s`, unless `cancel_when_unwatched` is off (or says so, asked at the end).
+    `just_asked`: this scope stored the query a moment ago, so it need not be looked up.
 
     Yields:
         None at once, then events, and None about every two quiet seconds, for a keep-alive.
@@ -94,13 +111,14 @@ async def events(
     Raises:
         NotFound: unknown to this scope (before the first event).
     """
-    await asyncio.to_thread(_status, scope, query_id)
+    known = AnswerStatus.QUEUED if just_asked else await asyncio.to_thread(_status, scope, query_id)
     watcher, ended = uuid.uuid4().hex, False
     follower = stream.follow_query(
         client,
         query_id,
         lambda: _load(scope, query_id),
         status=lambda: _status(scope, query_id),
+        known=known,
         after=last_event_id,
     )
     loop = asyncio.get_running_loop()
@@ -145,18 +163,9 @@ async def _leave(
         log.warning("cancel_after_disconnect_failed", extra={"query_id": query_id}, exc_info=True)
 
 
-def answer_status(session: Session, scope: Scope, query_id: str) -> AnswerStatus:
-    """How far a query is; much cheaper than its answer.
-
-    Raises:
-        NotFound: unknown to this scope.
-    """
-    return AnswerStatus(repository.query_row(session, scope, query_id).status)
-
-
 def _status(scope: Scope, query_id: str) -> AnswerStatus:
     with get_database().read() as session:
-        return answer_status(session, scope, query_id)
+        return repository.query_status(session, scope, query_id)
 
 
 def _load(scope: Scope, query_id: str) -> AnswerView:

@@ -65,6 +65,8 @@ class Door:
     stack: ScratchStack
     url: str
     key: str
+    pids: dict[str, int] = field(init=False, default_factory=dict[str, int])
+    """Process ids of `api` and `worker`."""
     document_id: str = field(init=False, default="")
     _ordinals: Iterator[int] = field(init=False, default_factory=count)
 
@@ -82,23 +84,27 @@ class Door:
 
     def ask(self, client: httpx.Client, query_id: str) -> Lap:
         """Answer a stored query again, from its stored evidence, and follow it to the last token."""
-        begun = time.perf_counter()
-        accepted = client.post(f"/v1/queries/{query_id}/replay", params={"evidence": "stored"})
-        new = accepted.raise_for_status().json()["id"]
-        first = 0.0
-        with client.stream("GET", f"/v1/queries/{new}/events") as response:
+        begun, first = time.perf_counter(), 0.0
+        path, headers = f"/v1/queries/{query_id}/replay?evidence=stored", {"Accept": "text/event-stream"}
+        with client.stream("POST", path, headers=headers) as response:
+            if response.status_code != 200:
+                raise GeoError(f"{path}: {response.read().decode()}")
             for name, payload in _events(response):
                 if not first and name in ("delta", "claim"):
                     first = time.perf_counter() - begun
                 if name == "done":
                     total = time.perf_counter() - begun
                     return Lap(first or total, total, int(payload["usage"]["completion_tokens"]))
-        raise GeoError(f"the stream of {new} ended before its answer")
+        raise GeoError(f"the stream of {path} ended before its answer")
 
 
 @contextmanager
-def open_door() -> Generator[Door]:
-    """Start Redis, the API and the measured generation worker on a scratch folder."""
+def open_door(worker_module: str = "generation.measure_generate_worker") -> Generator[Door]:
+    """Start Redis, the API and a measured generation worker on a scratch folder.
+
+    Args:
+        worker_module: run as a program for the worker.
+    """
     with scratch_stack() as stack, ExitStack() as children:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -125,8 +131,9 @@ def open_door() -> Generator[Door]:
         logs.mkdir(exist_ok=True)
         python = sys.executable
         api = children.enter_context(child([python, "-m", "api.cli", "serve"], changes, logs / "api.log"))
-        worker = [python, "-m", "generation.measure_generate_worker"]
+        worker = [python, "-m", worker_module]
         process = children.enter_context(child(worker, changes, logs / "worker.log"))
+        door.pids |= {"api": api.pid, "worker": process.pid}
         _await_engine(process, logs / "worker.log")
         await_http(door.url + "/healthz", api, logs / "api.log")
         yield door

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 
 from core.worker import WORKER_NAME_VARIABLE, WORKERS, get_app
@@ -84,14 +84,20 @@ class FixedLength:
 
 def main() -> None:
     """Consume the answer queue until a signal ends it."""
+    from generation.configured import configured_engine
+
+    consume(lambda: FixedLength(configured_engine()))
+
+
+def consume(engine: Callable[[], Engine]) -> None:
+    """Be the generation worker with this engine, until a signal ends it."""
     os.environ[WORKER_NAME_VARIABLE] = "generation"
     from core.logs import configure_logs
     from core.settings import get_settings
     from generation import tasks
-    from generation.configured import configured_engine
 
     configure_logs(get_settings().log, process="worker-generation")
-    tasks.configured_engine = lambda: FixedLength(configured_engine())
+    tasks.configured_engine = engine
     spec = WORKERS["generation"]
     get_app().worker_main(
         [

@@ -110,7 +110,7 @@ def _copied(old: QueryRow, scope: Scope, admitted: Admitted) -> QueryRow:
         options=dict(old.options),
         policy=dict(old.policy),
         policy_version=old.policy_version,
-        status=AnswerStatus.QUEUED.value,
+        status=AnswerStatus.RUNNING.value,  # as retrieval leaves it
         trace=kept,
         index_generation=old.index_generation,
         replay_of=old.id,

@@ -39,7 +39,9 @@ from generation.policy_repository import policy_in_force as policy_in_force
 from generation.prompt_book import Form
 from generation.state import Outcome, QueryState
 from generation.view_repository import answer_view as answer_view
+from generation.view_repository import ending as ending
 from generation.view_repository import query_row as query_row
+from generation.view_repository import query_status as query_status
 from generation.view_repository import request_cancel as request_cancel
 from generation.view_repository import summaries as summaries
 from retrieval.language import question_language

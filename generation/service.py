@@ -21,11 +21,11 @@ from core.settings import get_settings
 from core.types import Scope
 from generation import repository
 from generation.admitting import admit
-from generation.following import answer_status as answer_status
 from generation.following import cancel as cancel
 from generation.following import cancel_if_unwatched as cancel_if_unwatched
 from generation.following import events as events
 from generation.following import wait_answer as wait_answer
+from generation.following import wait_end as wait_end
 from generation.policy import CitationPolicy, merged, parse_policy, resolved
 from generation.replays import comparison as comparison
 from generation.replays import replay as replay

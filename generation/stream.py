@@ -21,9 +21,10 @@ from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from core import streams
+from core.settings import get_settings
 from core.streams import StreamEvent
 from core.types import AnswerStatus, Claim, Evidence, Verdict
-from generation.values import AnswerView, ClaimView
+from generation.values import AnswerView, ClaimView, Ending
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ _STREAM_ID = re.compile(r"^\d{1,20}-\d{1,20}$")
 _STORED_ID = re.compile(r"^stored-(\d{1,9})$")
 _ENDED_ROUNDS = 2  # quiet rounds after a terminal row before the stored state is sent instead
 _RECONNECT_S = 1.0
+_RENEWALS = 10  # of a stream's time to live in that time, while it is written
 
 
 class EventWriter:
@@ -46,6 +48,7 @@ class EventWriter:
 
     def __init__(self, client: redis.Redis, query_id: str, *, interval_s: float = DELTA_INTERVAL_S) -> None:
         self._client, self._query_id, self._interval_s = client, query_id, interval_s
+        self._renew_at = 0.0  # when the stream's time to live is renewed next
         self._pending, self._claim, self._sent_at = "", 0, 0.0
         self._told: dict[str, Any] | None = None  # sources of an attempt that told nothing else
 
@@ -107,10 +110,15 @@ class EventWriter:
         self._publish("done", payload)
 
     def _publish(self, name: str, payload: dict[str, Any]) -> None:
+        now = time.monotonic()
+        renew = now >= self._renew_at or name == "done"
         try:
-            streams.publish(self._client, self._query_id, name, payload)
+            streams.publish(self._client, self._query_id, name, payload, renew=renew)
         except RedisError:
             log.warning("event_not_published", extra={"query_id": self._query_id, "event_name": name})
+            return
+        if renew:
+            self._renew_at = now + get_settings().redis.stream_ttl_s / _RENEWALS
 
 
 def source_payload(e: Evidence) -> dict[str, Any]:
@@ -158,7 +166,7 @@ def claim_payload(ordinal: int, claim: Claim, evidence: dict[int, Evidence]) -> 
     }
 
 
-def done_payload(answer: AnswerView) -> dict[str, Any]:
+def done_payload(answer: AnswerView | Ending) -> dict[str, Any]:
     """The last event: everything about the answer that is not a source or a claim."""
     return {
         "status": answer.status.value,
@@ -189,7 +197,9 @@ def stored_events(answer: AnswerView, *, after: str = "") -> list[StreamEvent]:
     entries.append(("sources", {"sources": sources}))
     entries.extend(("claim", _view_payload(claim)) for claim in answer.claims)
     entries.append(("done", done_payload(answer)))
-    events = [StreamEvent(f"stored-{n}", name, payload) for n, (name, payload) in enumerate(entries, 1)]
+    events = [
+        StreamEvent(f"stored-{n}", name, streams.as_text(entry)) for n, (name, entry) in enumerate(entries, 1)
+    ]
     return events[int(resumed[1]) :] if resumed else events
 
 
@@ -223,6 +233,7 @@ async def follow_query(
     load: Callable[[], AnswerView],
     *,
     status: Callable[[], AnswerStatus],
+    known: AnswerStatus,
     after: str = "",
 ) -> AsyncIterator[StreamEvent | None]:
     """Events after `after` until `done`, from the stream or, where it is gone, from the stored state.
@@ -232,6 +243,7 @@ async def follow_query(
         query_id: the query, already checked for visibility.
         load: reads the stored answer in a short session; called in a thread.
         status: reads its status alone, which is all that is asked while the answer is made.
+        known: what the status was a moment ago.
         after: `Last-Event-ID`; malformed ids count as none.
 
     Yields:
@@ -239,8 +251,8 @@ async def follow_query(
     """
     after = after if _STREAM_ID.match(after) or _STORED_ID.match(after) else ""
     position, quiet_after_end = (after if _STREAM_ID.match(after) else "0-0"), 0
-    gone = bool(_STORED_ID.match(after)) or not await _stream_exists(client, query_id)
-    if gone and (await asyncio.to_thread(status)).terminal:
+    # The stream of one that has not ended may not have begun; one that is gone is noticed by its silence.
+    if known.terminal and (_STORED_ID.match(after) or not await _stream_exists(client, query_id)):
         for stored in stored_events(await asyncio.to_thread(load), after=after):
             yield stored
         return

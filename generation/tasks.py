@@ -131,8 +131,9 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
             raise QuestionTooLate(query_id=state.id)
         QUEUE_SECONDS.labels(state.priority).observe((utcnow() - state.created_at).total_seconds())
         events.begin()
-        with run.db.write() as session:
-            repository.mark_running(session, state.id)
+        if state.status is AnswerStatus.QUEUED:  # retrieval has marked the others
+            with run.db.write() as session:
+                repository.mark_running(session, state.id)
         writer = (SummaryWriter if summarized is not None else AnswerWriter)(
             state,
             evidence,
@@ -159,11 +160,11 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
                 if outcome.evidence is not None:
                     replace_evidence(session, state.id, outcome.evidence)
                 erase_deleted_sources(session, state.id)
+            told = repository.ending(session, scope, state.id)
     else:
-        with run.finish():
-            pass  # a repeated run of an ended query changes nothing
-    with run.db.read() as session:
-        events.done(done_payload(repository.answer_view(session, scope, state.id)))
+        with run.finish() as session:  # a repeated run of an ended query changes nothing
+            told = repository.ending(session, scope, state.id)
+    events.done(done_payload(told))
 
 
 def _tell_failure(run: JobRun) -> None:

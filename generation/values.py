@@ -157,6 +157,23 @@ class AnswerView:
 
 
 @dataclass(frozen=True, slots=True)
+class Ending:
+    """What the last event of a query says; the fields are those of `AnswerView`."""
+
+    status: AnswerStatus
+    mode: CitationMode
+    mode_used: CitationMode | None
+    mode_reason: str
+    text: str
+    usage: dict[str, int]
+    timings_ms: dict[str, float]
+    index_generation: int | None
+    policy_version: int | None
+    error: ErrorView | None
+    notices: tuple[Notice, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerSummary:
     """One line of the list of queries."""
 

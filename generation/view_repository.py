@@ -33,6 +33,7 @@ from generation.values import (
     AnswerView,
     CitationView,
     ClaimView,
+    Ending,
     ErrorView,
     Notice,
     QuoteView,
@@ -45,7 +46,7 @@ _OPEN = (AnswerStatus.QUEUED.value, AnswerStatus.RUNNING.value)
 _PLAN_ROW = 1
 
 
-def _visible(row: QueryRow | None, scope: Scope) -> bool:
+def _visible(row: Any, scope: Scope) -> bool:
     return (
         row is not None
         and row.tenant_id == scope.tenant_id
@@ -63,6 +64,66 @@ def query_row(session: Session, scope: Scope, query_id: str) -> QueryRow:
     if row is None or not _visible(row, scope):
         raise NotFound("No such query.", query_id=query_id)
     return row
+
+
+def query_status(session: Session, scope: Scope, query_id: str) -> AnswerStatus:
+    """How far a query is; much cheaper than its answer.
+
+    Raises:
+        NotFound: unknown to this scope.
+    """
+    columns = select(QueryRow.tenant_id, QueryRow.collection_ids, QueryRow.status)
+    row = session.execute(columns.where(QueryRow.id == query_id)).one_or_none()
+    if row is None or not _visible(row, scope):
+        raise NotFound("No such query.", query_id=query_id)
+    return AnswerStatus(row.status)
+
+
+def ending(session: Session, scope: Scope, query_id: str) -> Ending:
+    """What the last event of an ended query says.
+
+    Raises:
+        NotFound: unknown to this scope.
+    """
+    row = query_row(session, scope, query_id)
+    told: Mapping[str, Any] = row.trace.get("generation", {})
+    if not (text := told.get("text", "")):
+        claims = select(ClaimRow.text, ClaimRow.erased).where(ClaimRow.query_id == query_id)
+        shown = session.execute(claims.order_by(ClaimRow.ordinal)).all()
+        text = join_sentences("" if erased else text for text, erased in shown)
+    return Ending(
+        status=AnswerStatus(row.status),
+        text=text,
+        usage=_usage(row),
+        timings_ms=_timings(row),
+        index_generation=row.index_generation,
+        policy_version=row.policy_version,
+        error=_error(row),
+        **_modes(row),
+    )
+
+
+def _modes(row: QueryRow) -> dict[str, Any]:
+    """How the answer came to be."""
+    told: Mapping[str, Any] = row.trace.get("generation", {})
+    return {
+        "mode": CitationMode(row.policy.get("mode") or CitationMode.EXTRACT),
+        "mode_used": CitationMode(told["mode_used"]) if told.get("mode_used") else None,
+        "mode_reason": told.get("mode_reason", ""),
+        "notices": tuple(Notice(**notice) for notice in told.get("notices", ())),
+    }
+
+
+def _usage(row: QueryRow) -> dict[str, int]:
+    return {k: int(v) for k, v in (row.usage or asdict(Usage())).items()}
+
+
+def _timings(row: QueryRow) -> dict[str, float]:
+    return {k: float(v) for k, v in row.timings_ms.items() if isinstance(v, int | float)}
+
+
+def _error(row: QueryRow) -> ErrorView | None:
+    return ErrorView(row.error_code, row.error_detail or "") if row.error_code else None
 
 
 def answer_view(session: Session, scope: Scope, query_id: str) -> AnswerView:
@@ -90,25 +151,22 @@ def answer_view(session: Session, scope: Scope, query_id: str) -> AnswerView:
         task=row.task,
         priority=row.priority,
         collection_ids=tuple(row.collection_ids),
-        mode=CitationMode(row.policy.get("mode") or CitationMode.EXTRACT),
-        mode_used=CitationMode(generation["mode_used"]) if generation.get("mode_used") else None,
-        mode_reason=generation.get("mode_reason", ""),
-        notices=tuple(Notice(**notice) for notice in generation.get("notices", ())),
         text=generation.get("text", "") or join_sentences(c.text for c in claim_views),
         claims=claim_views,
         sources=tuple(_source_view(e, passages.get(e.passage_id), names) for e in evidence),
-        usage={k: int(v) for k, v in (row.usage or asdict(Usage())).items()},
-        timings_ms={k: float(v) for k, v in row.timings_ms.items() if isinstance(v, int | float)},
+        usage=_usage(row),
+        timings_ms=_timings(row),
         index_generation=row.index_generation,
         policy_version=row.policy_version,
         policy=dict(row.policy),
         stale_since=row.stale_since,
         cancel_requested=row.cancel_requested,
-        error=ErrorView(row.error_code, row.error_detail or "") if row.error_code else None,
+        error=_error(row),
         replay_of=row.replay_of,
         created_at=row.created_at,
         finished_at=row.finished_at,
         trace=dict(row.trace),
+        **_modes(row),
     )
 
 

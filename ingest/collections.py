@@ -61,6 +61,11 @@ def get_collection(session: Session, scope: Scope, *, collection: str) -> Collec
     return repository.collection_values(session, [repository.find_collection(session, scope, collection)])[0]
 
 
+def collection_id(session: Session, scope: Scope, *, collection: str) -> str:
+    """Id of a collection by id or name, uncounted: every question asks for it; raises `NotFound`."""
+    return repository.find_collection(session, scope, collection).id
+
+
 def patch_collection(
     session: Session,
     scope: Scope,

@@ -79,18 +79,20 @@ def erase_from_answers(session: Session, document_id: str) -> list[str]:
 
 def erase_deleted_sources(session: Session, query_id: str) -> None:
     """For an answer that has just been written: erase what it says from documents deleted meanwhile."""
-    cited = set(session.scalars(select(EvidenceRow.document_id).where(EvidenceRow.query_id == query_id)))
-    present = set(
+    present = (DocumentRow.id == EvidenceRow.document_id) & (
+        DocumentRow.status != DocumentStatus.DELETING.value
+    )
+    gone = set(
         session.scalars(
-            select(DocumentRow.id).where(
-                DocumentRow.id.in_(cited), DocumentRow.status != DocumentStatus.DELETING.value
-            )
+            select(EvidenceRow.document_id)
+            .outerjoin(DocumentRow, present)
+            .where(EvidenceRow.query_id == query_id, DocumentRow.id.is_(None))
         )
     )
-    if cited - present:
+    if gone:
         query = session.get_one(QueryRow, query_id)
         query.stale_since = query.stale_since or utcnow()
-        erase_claims(session, [query_id], cited - present)
+        erase_claims(session, [query_id], gone)
 
 
 def erase_claims(session: Session, query_ids: list[str], document_ids: set[str]) -> None:

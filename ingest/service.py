@@ -5,6 +5,7 @@ Every function takes `(session, scope, …)` and returns values. The caller's se
 
 from ingest.blobs import STALE_STAGING_S, BlobStore, BlobWriter, StagedBlob
 from ingest.collections import (
+    collection_id,
     create_collection,
     delete_collection,
     get_collection,
@@ -91,6 +92,7 @@ __all__ = [
     "Upload",
     "WalkStatus",
     "cancel_reprocess",
+    "collection_id",
     "create_collection",
     "delete_collection",
     "delete_document",

@@ -68,7 +68,7 @@ async def complete(
     )
     created = int(time.time())
     if body.stream:
-        followed = answers.events(client, scope, query_id)
+        followed = answers.events(client, scope, query_id, just_asked=True)
         await anext(followed)
         return EventStream(_chunks(followed, query_id, body, created), source=followed)
     view = await answers.wait_answer(
@@ -77,6 +77,7 @@ async def complete(
         query_id,
         deadline_s=settings.api.question_deadline_s,
         left=request.is_disconnected,
+        just_asked=True,
     )
     asking.raise_if_unanswered(query_id, view.status, asdict(view.error) if view.error else None)
     told = chat.completion(view, body.model, created)

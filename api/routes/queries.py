@@ -10,11 +10,11 @@ import redis.asyncio
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from api import asking, audit
-from api.deps import Cursor, Db, Limit, Reader, Redis, in_read, in_write
+from api.deps import Cursor, Db, Limit, Reader, Redis, in_write
 from api.paging import decode_cursor, encode_cursor
 from api.schemas.common import Listed, PathId
 from api.schemas.queries import QueryAccepted, QueryBody
-from api.sse import KEEP_ALIVE, EventStream, encode
+from api.sse import KEEP_ALIVE, EventStream, encode_text
 from core.streams import StreamEvent
 from core.types import Scope
 from generation import service as answers
@@ -47,11 +47,7 @@ async def ask(
             filters=body.filters,
         ),
     )
-    accepted = QueryAccepted.of(query_id)
-    if body.stream or "text/event-stream" in request.headers.get("accept", ""):
-        return await _stream(client, scope, query_id, headers={"Location": accepted.status_url})
-    response.headers["Location"] = accepted.status_url
-    return accepted
+    return await _accepted(query_id, request, response, scope, client, stream=body.stream)
 
 
 @router.get("")
@@ -66,7 +62,7 @@ def list_queries(
     with db.read() as session:
         wanted = None
         if collection is not None:
-            wanted = ingest.get_collection(session, scope, collection=collection).id
+            wanted = ingest.collection_id(session, scope, collection=collection)
         page = answers.list_answers(
             session, scope, cursor=decode_cursor(cursor) or None, limit=limit, collection_id=wanted
         )
@@ -94,30 +90,28 @@ def cancel_query(query_id: PathId, scope: Reader, db: Db) -> AnswerView:
 async def follow_query(
     query_id: PathId,
     scope: Reader,
-    db: Db,
     client: Redis,
     last_event_id: Annotated[str | None, Header(max_length=64)] = None,
 ) -> EventStream:
     """Follow the answer as it is made; `Last-Event-ID` resumes where a broken connection stopped."""
-    await in_read(db, lambda session: answers.answer_status(session, scope, query_id))
-    return await _stream(client, scope, query_id, last_event_id or "")
+    return await _stream(answers.events(client, scope, query_id, last_event_id=last_event_id or ""))
 
 
-@router.post("/{query_id}/replay", status_code=202)
-def replay_query(
+@router.post("/{query_id}/replay", status_code=202, response_model=QueryAccepted, responses=_STREAM)
+async def replay_query(
     query_id: PathId,
+    request: Request,
+    response: Response,
     scope: Reader,
     db: Db,
-    response: Response,
+    client: Redis,
     evidence: Annotated[
         Literal["fresh", "stored"], Query(description="retrieve anew, or answer from the stored passages")
     ] = "fresh",
-) -> QueryAccepted:
-    """Ask the same again, with the same policy."""
-    with db.write() as session:
-        accepted = QueryAccepted.of(answers.replay(session, scope, query_id, evidence=evidence))
-    response.headers["Location"] = accepted.status_url
-    return accepted
+) -> object:
+    """Ask the same again, with the same policy. 202, or the event stream at once, as for a question."""
+    new = await in_write(db, lambda session: answers.replay(session, scope, query_id, evidence=evidence))
+    return await _accepted(new, request, response, scope, client)
 
 
 @router.get("/{query_id}/comparison")
@@ -127,14 +121,27 @@ def compare_query(query_id: PathId, scope: Reader, db: Db) -> dict[str, Any]:
         return answers.comparison(session, scope, query_id)
 
 
-async def _stream(
-    client: redis.asyncio.Redis,
-    scope: Scope,
+async def _accepted(
     query_id: str,
-    last_event_id: str = "",
-    headers: Mapping[str, str] | None = None,
+    request: Request,
+    response: Response,
+    scope: Scope,
+    client: redis.asyncio.Redis,
+    *,
+    stream: bool = False,
+) -> EventStream | QueryAccepted:
+    """What is answered to a question that was just stored."""
+    accepted = QueryAccepted.of(query_id)
+    if stream or "text/event-stream" in request.headers.get("accept", ""):
+        followed = answers.events(client, scope, query_id, just_asked=True)
+        return await _stream(followed, headers={"Location": accepted.status_url})
+    response.headers["Location"] = accepted.status_url
+    return accepted
+
+
+async def _stream(
+    followed: AsyncGenerator[StreamEvent | None], headers: Mapping[str, str] | None = None
 ) -> EventStream:
-    followed = answers.events(client, scope, query_id, last_event_id=last_event_id)
     await anext(followed)
     return EventStream(_events(followed), headers, source=followed)
 
@@ -143,4 +150,4 @@ async def _events(followed: AsyncGenerator[StreamEvent | None]) -> AsyncIterator
     yield KEEP_ALIVE  # headers and a first byte at once, so that a proxy shows the stream as open
     async with aclosing(followed):
         async for entry in followed:
-            yield KEEP_ALIVE if entry is None else encode(entry.event, entry.payload, entry.id)
+            yield KEEP_ALIVE if entry is None else encode_text(entry.event, entry.text.encode(), entry.id)

@@ -47,7 +47,8 @@ async def _search(
             options=options,
         ),
     )
-    await answers.wait_answer(client, scope, query_id, deadline_s=settings.api.question_deadline_s)
+    deadline_s = settings.api.question_deadline_s
+    await answers.wait_end(client, scope, query_id, deadline_s=deadline_s, just_asked=True)
     found = await in_read(db, lambda session: retrieval.get_search_result(session, scope, query_id))
     error = {"code": found.error_code, "detail": found.error_detail}
     asking.raise_if_unanswered(query_id, found.status, error)

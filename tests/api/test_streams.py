@@ -175,6 +175,26 @@ def test_replay_asks_the_same_again(client: httpx.Client) -> None:
     assert repeated["question"] == QUESTION["question"]
 
 
+def test_replay_streams_at_once_when_asked_to(client: httpx.Client) -> None:
+    query_id = ask(client)
+    answering.answer(query_id)
+    headers = {"Accept": "text/event-stream"}
+    path = f"/v1/queries/{query_id}/replay?evidence=stored"
+    with connect_sse(client, "POST", path, headers=headers) as source:
+        again = source.response.headers["location"].rsplit("/", 1)[1]
+        answering.finish(again, Outcome(AnswerStatus.REFUSED, (), None, text="No."))
+        told = next(e for e in source.iter_sse() if e.event == "done")
+    assert json.loads(told.data)["status"] == "refused"
+    assert client.get(f"/v1/queries/{again}").json()["replay_of"] == query_id
+
+
+def test_every_line_break_of_a_text_survives_the_stream(client: httpx.Client) -> None:
+    query_id = ask(client)
+    text = "one\ntwo\r\nthree\u0085four\u2028five\u2029six\x0b\x0cseven"
+    answering.finish(query_id, Outcome(AnswerStatus.REFUSED, (), None, text=text))
+    assert json.loads(read(client, query_id)[-1].data)["text"] == text
+
+
 # -- bodies without end ------------------------------------------------------------------------
 
 
@@ -367,12 +387,12 @@ def test_answer_that_takes_too_long_is_504_with_its_id(
 ) -> None:
     from generation import service
 
-    original = service.wait_answer
+    original = service.wait_end
 
     async def impatient(*args: Any, **kwargs: Any) -> Any:
         return await original(*args, **{**kwargs, "deadline_s": 0.2})
 
-    monkeypatch.setattr(service, "wait_answer", impatient)
+    monkeypatch.setattr(service, "wait_end", impatient)
     answer = client.post("/v1/search", json=QUESTION)
     assert answer.status_code == 504
     assert answer.json()["query_id"].startswith("qry_")

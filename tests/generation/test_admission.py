@@ -103,7 +103,7 @@ def test_a_question_that_could_not_be_answered_in_time_is_refused(library: Libra
 def test_the_queue_is_bounded_and_batch_questions_keep_nobody_out(library: Library) -> None:
     ids = [ask(library, priority="batch") for _ in range(39)]
     with library.db.read() as session:
-        ahead = counted.demand_ahead(session, batch_at_once=2)
+        ahead = counted.open_demand(session).ahead(batch_at_once=2)
     assert ahead == Demand(2, 1000)
     with pytest.raises(EngineBusy) as refused:
         [ask(library, priority="batch") for _ in range(2)]
