@@ -133,6 +133,14 @@ def pack_languages(pack_id: str) -> tuple[str, ...]:
     return tuple(languages or ())
 
 
+def pack_kind(pack_id: str) -> PackKind | None:
+    """What an installed or known pack is used for; None when nobody has said."""
+    stated = read_manifest(pack_folder(pack_id)).get("kind")
+    if stated in list(PackKind):
+        return PackKind(stated)
+    return KNOWN_PACKS[pack_id].kind if pack_id in KNOWN_PACKS else None
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The folder's `pack.json`, or an empty dict where there is none (a folder put there by hand)."""
     try:

@@ -155,7 +155,9 @@ class _Steps:
 
     def _eta_s(self, done: int, total: int, now: float) -> float | None:
         made = done - (self._begun_done or 0)
-        return round((total - done) * (now - self._begun) / made, 1) if made else None
+        if not made or done >= total:  # what is left then are checks, which nobody has timed
+            return None
+        return round((total - done) * (now - self._begun) / made, 1)
 
 
 def _stopped(run: JobRun, builder: Builder, stop: BuildStopped) -> None:

@@ -21,7 +21,7 @@ from core.errors import ConfigError, Conflict, GeoError, InvalidInput, NotFound
 from core.ids import new_id
 from core.jobs import add_job
 from core.models import BuildRow, JobRow, LeaseRow
-from core.packs import pack_path
+from core.packs import PackKind, pack_kind, pack_path
 from core.settings import get_settings
 from core.types import JobStatus, Role, Scope, Tier
 from core.worker import Task
@@ -112,6 +112,8 @@ def _check_change(model: str, part: str, mode: str) -> None:
         pack_path(model)
     except ConfigError as error:
         raise InvalidInput(error.detail) from error
+    if (kind := pack_kind(model)) not in (None, PackKind.ENCODER):
+        raise InvalidInput(f"{model} is a {kind}, not an encoder; the index needs one that embeds texts.")
 
 
 def request_rollback(session: Session, scope: Scope, *, tier: str, generation: int | None = None) -> Build:

@@ -90,6 +90,7 @@ class Builder:
         self._fill(state)
         if not state.stats.get("verified"):
             state.take(self._verified(state))
+            state.stats.pop("step", None)
             state.stats["verified"] = True
             self.files.save(state)
         self._replay(state, down_to=_SHORT_TAIL)
@@ -157,6 +158,11 @@ class Builder:
 
     # -- verify ------------------------------------------------------------------------------------
 
+    def _checking(self, state: BuildState) -> None:
+        """Between checks, which take minutes where many questions are encoded anew: tell, and let it stop."""
+        state.stats["step"] = "verify"
+        self.step(state, self._done, max(self._total, self._done))
+
     def _verified(self, state: BuildState) -> Manifest:
         built = state.manifest()
         try:
@@ -169,9 +175,13 @@ class Builder:
         if rows != written:
             raise BuildRejected(f"{written} vectors were written, {rows} are there.")
         gate = Gate(self.db, self.plan.parts, self.plan.accept_moved, state.stats)
+        self._checking(state)
         before = self._answers_before(gate)
+        self._checking(state)
         questions = gate.questions(built.model, self.encode_questions(built.model))
+        self._checking(state)
         built = gate.recall(self.files.index, built, questions)
+        self._checking(state)
         if self.plan.mode != ROLLBACK:  # an operator goes back because answers are to move
             gate.compare(questions, before, gate.answers(self.files.index, built, questions))
         return built

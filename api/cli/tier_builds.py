@@ -151,6 +151,8 @@ def _build_line(build: dict[str, Any]) -> str:
         words.append(f"{progress['done']:,} of {progress['total']:,} ({share:.0%})")
         if build.get("eta_s") is not None:
             words.append(f"about {_duration(build['eta_s'])} left")
+        elif build["stats"].get("step") == "verify":
+            words.append("checking recall and saved questions")
     if build["to_generation"]:
         words.append(f"generation {build['to_generation']}")
     if build["error"]:

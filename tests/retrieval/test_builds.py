@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,6 +99,13 @@ def test_unknown_parts_modes_models_and_builds_are_named(database: Database) -> 
         with pytest.raises(Conflict, match="No earlier generation"):
             builds.request_rollback(session, OPERATOR, tier="hot")
         assert session.query(BuildRow).count() == 0
+
+
+def test_a_pack_that_writes_is_no_encoder(sqlite_database: Database, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "pack.json").write_text('{"kind": "generator"}')
+    with pytest.raises(InvalidInput, match="is a generator"):
+        opened(sqlite_database, "all", model=str(tmp_path))
 
 
 def test_the_configured_encoder_is_no_change(database: Database) -> None:
@@ -236,6 +244,31 @@ def test_a_paused_build_goes_on_where_it_stopped(
     query = corpus.query()
     hits = corpus.reader().snapshot().dense.search(query, 9, ALL)
     assert [i for i, _ in hits] == corpus.expected(query, 9, ALL)
+
+
+def test_a_build_is_told_of_and_stops_between_its_checks(
+    segments_of_32: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = segments_of_32
+    build = opened(corpus.db, "all")
+    step = build_task._Steps.__call__
+    seen: list[builds.Build] = []
+
+    def pausing(steps, state, done, total) -> None:
+        if state.stats.get("step") == "verify" and not seen:
+            step(steps, state, done, total)
+            seen.append(look(corpus.db, build.id))
+            with corpus.db.write() as session:
+                build_control.pause_build(session, OPERATOR, build_id=build.id)
+        step(steps, state, done, total)
+
+    monkeypatch.setattr(build_task._Steps, "__call__", pausing)
+    assert work(corpus.db, build.id).status == "paused"
+    assert (seen[0].stats["step"], seen[0].eta_s) == ("verify", None)
+    with corpus.db.write() as session:
+        build_control.resume_build(session, OPERATOR, build_id=build.id)
+    done = work(corpus.db, build.id)
+    assert (done.status, "step" in done.stats) == ("published", False)
 
 
 def test_a_cancelled_build_changes_nothing_and_leaves_nothing(
