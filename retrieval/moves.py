@@ -66,6 +66,7 @@ def record_moves(session: Session, moves: Sequence[Move], by: str, now: datetime
     Returns:
         The documents that now wait to be moved.
     """
+    settle_moves(session, now)  # one that has arrived is done, whatever comes after it
     wanted = {m.document.document_id: m for m in moves}
     accepted: list[str] = []
     ids = sorted(wanted)

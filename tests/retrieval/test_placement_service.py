@@ -165,6 +165,15 @@ def test_another_choice_meanwhile_replaces_the_open_move(shelf: Shelf) -> None:
     assert {m.status for m in shelf.moves()} == {"superseded"}
 
 
+def test_a_move_that_has_arrived_is_done_when_another_follows_before_a_round(shelf: Shelf) -> None:
+    document = shelf.add(at=NOW)
+    shelf.place(document, "cold")
+    shelf.arrive()
+    shelf.place(document, "warm")
+    told = [(m.from_tier, m.to_tier, m.status) for m in shelf.moves()]
+    assert told == [("cold", "warm", "planned"), ("hot", "cold", "done")]
+
+
 def test_moves_of_documents_that_go_are_dropped(shelf: Shelf) -> None:
     document = shelf.add()
     shelf.round()
