@@ -49,17 +49,8 @@ INDEX_VECTORS = Gauge("geo_index_vectors", "Live vectors", ["tier"], multiproces
 TIER_REFUSED = Gauge(
     "geo_tier_refused", "1 while a damaged tier is refused", ["tier"], multiprocess_mode="mostrecent"
 )
-VECTOR_PAGE_READS = Counter(
-    "geo_vector_page_reads_total", "Rows of originals that were found in the page cache or read", ["outcome"]
-)
 VECTOR_PAGE_PADDING = Gauge(
     "geo_vector_page_padding_share", "Bytes of pages without a row", ["tier"], multiprocess_mode="mostrecent"
-)
-INDEX_FRAGMENTATION = Gauge(
-    "geo_index_fragmentation",
-    "Share of dead rows in a tier's files",
-    ["tier"],
-    multiprocess_mode="mostrecent",
 )
 PROMPT_TOKENS = Counter(
     "geo_prompt_tokens_total",

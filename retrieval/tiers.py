@@ -17,13 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from core.errors import GeoError
-from core.metrics import (
-    INDEX_FRAGMENTATION,
-    INDEX_GENERATION,
-    INDEX_VECTORS,
-    TIER_REFUSED,
-    VECTOR_PAGE_PADDING,
-)
+from core.metrics import INDEX_GENERATION, INDEX_VECTORS, TIER_REFUSED, VECTOR_PAGE_PADDING
 from core.settings import get_settings
 from core.types import Scope, Tier
 from retrieval.dense import DenseRoute
@@ -225,7 +219,6 @@ class IndexReader:
             tiers[tier] = snapshot or SegmentedSnapshot(tier, refused=why)
             INDEX_GENERATION.labels(tier.value).set(manifest.generation)
             INDEX_VECTORS.labels(tier.value).set(tiers[tier].live_count)
-            INDEX_FRAGMENTATION.labels(tier.value).set(tiers[tier].fragmentation)
             VECTOR_PAGE_PADDING.labels(tier.value).set(tiers[tier].padding_share)
             TIER_REFUSED.labels(tier.value).set(1 if why else 0)
         if manifest.model and manifest.model != self._snapshot.model and self._prepare is not None:

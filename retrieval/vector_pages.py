@@ -24,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from core.metrics import VECTOR_PAGE_READS
 from core.settings import get_settings
 from retrieval.files import DamagedIndex
 from retrieval.page_cache import PageCaches
@@ -47,9 +46,6 @@ def rows_per_page(dimension: int, page_bytes: int = PAGE_BYTES) -> int:
     row_bytes = 2 * dimension
     step = _MEMORY_PAGE // math.gcd(_MEMORY_PAGE, row_bytes)
     return step * max(1, round(page_bytes / (step * row_bytes)))
-
-
-_HITS, _MISSES = (VECTOR_PAGE_READS.labels(outcome) for outcome in ("hit", "miss"))
 
 
 class PageFile:
@@ -101,8 +97,6 @@ class PageFile:
         found, missed = cache.gather(self, pages, within * row_bytes, row_bytes)
         self.misses += missed
         self.hits += len(rows) - missed
-        _MISSES.inc(missed)
-        _HITS.inc(len(rows) - missed)
         return found.view(np.float16)
 
     def block(self, start: int, stop: int) -> Rows:
