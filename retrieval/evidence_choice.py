@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,11 +19,13 @@ from retrieval.open_names import answered_for_each
 from retrieval.pack import Candidate, Dropped, Selection, diversify, fit
 from retrieval.query_outcome import Outcome, Prepared
 from retrieval.recall import Ranked, Ranking, encoded_text
+from retrieval.relevance import Question
 from retrieval.rerank import Scored
 from retrieval.sentence_scores import score_sentences
 
 FindNeighbours = Callable[[Sequence[Passage]], Sequence[Neighbour]]
 TOO_OLD = "too_old"
+_NEVER_BESIDE = frozenset({"another_entity", "duplicate", TOO_OLD})  # not even where there is room
 
 
 def choose_evidence(
@@ -51,30 +53,79 @@ def choose_evidence(
     relevant = _spread(relevant, settings.mmr_balance)
     selection = diversified(relevant, limit=limit, cap=settings.per_document_cap)
     by_id = {r.stored.passage.id: r for r in relevant}
-    kept, dropped = selection.kept, (*selection.dropped, *irrelevant, *about_others, *outdated)
+    chosen: Sequence[Ranked] = [by_id[key] for key in selection.kept]
+    left_out = (*selection.dropped, *irrelevant, *about_others, *outdated)
     if _model_reads(prepared, ranking):
-        from retrieval.budget import context_budget, token_counter
-
-        budget, count = context_budget(prepared.plan, settings), token_counter(prepared.plan)
-        fitted, over = fit([_shown(by_id[key]) for key in kept], budget=budget, count_tokens=count)
-        kept, dropped = fitted, (*dropped, *over)
+        chosen, over = _within_budget(prepared, chosen)
+        left_out = (*left_out, *over)
         if find_neighbours is not None and ranking.reading.depth is Depth.FULL:
-            room = budget - sum(count(_shown(by_id[key]).text) for key in kept)
-            beside = that_fit(
-                find_neighbours([by_id[key].stored.passage for key in kept]),
-                room=room,
-                most=limit - len(kept),
-                count=lambda stored: count(_shown(_beside(stored)).text),
-            )
-            kept = _with_neighbours(kept, beside)
-            of_ranking = {r.stored.passage.id: r for r in ranking.ranked}
-            for one in beside:
-                i = one.stored.passage.id
-                by_id[i] = of_ranking.get(i) or _beside(one.stored)
-            dropped = tuple(d for d in dropped if d.key not in by_id or d.why != "irrelevant")
-    chosen = [by_id[key] for key in canonical_order(kept)]
-    sentences = score_sentences(
-        ranking.question,
+            barred = {d.key for d in left_out if d.why in _NEVER_BESIDE}
+            beside = [
+                n
+                for n in find_neighbours([r.stored.passage for r in chosen])
+                if n.stored.passage.id not in barred
+            ]
+            chosen = _with_neighbours(prepared, ranking, chosen, beside, limit)
+    shown = {r.stored.passage.id for r in chosen}
+    return Outcome(
+        ranking,
+        evidence=_marked(ranking.question, chosen, selection.collapsed),
+        total=len(ranking.ranked),
+        dropped=tuple(d for d in left_out if d.key not in shown),
+    )
+
+
+def _within_budget(
+    prepared: Prepared, chosen: Sequence[Ranked]
+) -> tuple[Sequence[Ranked], tuple[Dropped, ...]]:
+    """Those that the engine's context holds as a prompt shows them, and the others."""
+    budget, count = _budget(prepared)
+    by_id = {r.stored.passage.id: r for r in chosen}
+    kept, over = fit([_shown(r) for r in chosen], budget=budget, count_tokens=count)
+    return [by_id[key] for key in kept], over
+
+
+def _with_neighbours(
+    prepared: Prepared,
+    ranking: Ranking,
+    chosen: Sequence[Ranked],
+    found: Sequence[Neighbour],
+    limit: int,
+) -> Sequence[Ranked]:
+    """Each passage followed by its neighbours in the order of the document, while there is room for them."""
+    budget, count = _budget(prepared)
+    beside = that_fit(
+        found,
+        room=budget - sum(count(_shown(r).text) for r in chosen),
+        most=limit - len(chosen),
+        count=lambda stored: count(_shown(_beside(stored)).text),
+    )
+    of_ranking = {r.stored.passage.id: r for r in ranking.ranked}
+    order: list[Ranked] = []
+    for one in chosen:
+        own = [n.stored for n in beside if n.anchor == one.stored.passage.id]
+        own.sort(key=lambda stored: stored.passage.ordinal)
+        order.append(one)
+        order.extend(of_ranking.get(stored.passage.id) or _beside(stored) for stored in own)
+    return order
+
+
+def _budget(prepared: Prepared) -> tuple[int, Callable[[str], int]]:
+    """Tokens that evidence may take, and what counts them."""
+    from retrieval.budget import context_budget, token_counter
+
+    return context_budget(prepared.plan, get_settings().retrieval), token_counter(prepared.plan)
+
+
+def _marked(
+    question: Question, chosen: Sequence[Ranked], collapsed: Mapping[int, int]
+) -> tuple[Evidence, ...]:
+    """The chosen passages as evidence, marked from 1, their sentences scored against each other.
+
+    Evidence is always reranked unless the time budget cut the head short: then it has no sentences.
+    """
+    scored = score_sentences(
+        question,
         [
             (
                 r.stored.passage.text,
@@ -86,22 +137,20 @@ def choose_evidence(
             if r.scored is not None
         ],
     )
-    # Evidence is always reranked unless the time budget cut the head short: then it has no sentences.
-    own = iter(sentences)
-    evidence = tuple(
+    sentences = iter(scored)
+    return tuple(
         Evidence(
             marker=marker,
             passage=r.stored.passage,
             score=round(r.relevance, 6),
             routes=r.fused.hits,
-            sentences=next(own) if r.scored is not None else (),
+            sentences=next(sentences) if r.scored is not None else (),
             document_name=r.stored.document_name,
             collection_id=r.stored.collection_id,
-            collapsed=selection.collapsed.get(r.stored.passage.id, 0),
+            collapsed=collapsed.get(r.stored.passage.id, 0),
         )
         for marker, r in enumerate(chosen, 1)
     )
-    return Outcome(ranking, evidence=evidence, total=len(ranking.ranked), dropped=dropped)
 
 
 def _about_others(ranking: Ranking) -> tuple[tuple[Dropped, ...], Sequence[Ranked]]:
@@ -202,15 +251,6 @@ def _beside(stored: StoredPassage) -> Ranked:
     return Ranked(stored, Fused(stored.passage.id, 0.0, ()), 0.0, 0.0, None)
 
 
-def _with_neighbours(kept: Sequence[int], beside: Sequence[Neighbour]) -> tuple[int, ...]:
-    """Each passage followed by its neighbours, in the order of the document."""
-    order: list[int] = []
-    for key in kept:
-        own = sorted((n for n in beside if n.anchor == key), key=lambda n: n.stored.passage.ordinal)
-        order.extend((key, *(n.stored.passage.id for n in own)))
-    return tuple(order)
-
-
 def _spread(ranked: Sequence[Ranked], balance: float) -> Sequence[Ranked]:
     """The reranked passages by marginal relevance, the others as they were."""
     read = [r for r in ranked if r.scored is not None and len(r.scored.tokens)]
@@ -221,11 +261,6 @@ def _spread(ranked: Sequence[Ranked], balance: float) -> Sequence[Ranked]:
     first = [read[n] for n in order]
     chosen = {r.stored.passage.id for r in first}
     return [*first, *(r for r in ranked if r.stored.passage.id not in chosen)]
-
-
-def canonical_order(kept: Sequence[int]) -> Sequence[int]:
-    """The order in which evidence is marked and shown: best first."""
-    return kept
 
 
 def diversified(ranked: Sequence[Ranked], *, limit: int, cap: int) -> Selection:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from core.metrics import REWRITES
 from retrieval.depth import losses
 from retrieval.evidence_choice import TOO_OLD
 from retrieval.query_outcome import Outcome, Prepared
@@ -13,6 +12,7 @@ from retrieval.query_repository import StoredQuery
 from retrieval.recall import Ranking
 from retrieval.variants import WEIGHT
 
+LATE = "late"  # the search did not wait any longer for what a model was to write
 _MOST_DROPPED = 200  # passages that a trace tells of
 
 
@@ -40,15 +40,20 @@ def trace_of(prepared: Prepared, outcome: Outcome) -> dict[str, Any]:
     return trace
 
 
+def late_rewrite(query: StoredQuery) -> str:
+    """The kind of variants that its policy asks for, where the search did not wait for them; else empty."""
+    kind: str = query.policy.get("rewrite", "off")
+    waited = kind != "off" and query.task != "summarize"
+    return kind if waited and not query.variants and not query.rewrite else ""
+
+
 def _rewriting(query: StoredQuery) -> dict[str, Any]:
-    """The variants that were searched for; `late` where the search did not wait for them any longer."""
+    """The variants that were searched for, or that they came too late."""
     told: dict[str, Any] = {}
     if query.variants:
         told["variants"] = [{**variant.as_json(), "weight": WEIGHT} for variant in query.variants]
-    kind = query.policy.get("rewrite", "off")
-    if kind != "off" and query.task != "summarize" and not query.variants and not query.rewrite:
-        told["rewrite"] = {"kind": kind, "state": "late"}
-        REWRITES.labels(kind, "late").inc()
+    if kind := late_rewrite(query):
+        told["rewrite"] = {"kind": kind, "state": LATE}
     return told
 
 

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from core import streams
 from core.db import Database, utcnow
 from core.jobs import JobRun, add_job, run_job
-from core.metrics import ANSWER_DEPTH, RERANK_READ
+from core.metrics import ANSWER_DEPTH, RERANK_READ, REWRITES
 from core.redis_client import get_redis
 from core.settings import RetrievalSettings, get_settings
 from core.types import AnswerStatus, JobStatus, Passage, Scope
@@ -39,7 +39,7 @@ from retrieval.profiles import profile_of
 from retrieval.queries import page_of
 from retrieval.query_outcome import Outcome, Prepared
 from retrieval.query_repository import StoredQuery
-from retrieval.query_trace import trace_of
+from retrieval.query_trace import LATE, late_rewrite, trace_of
 from retrieval.recall import Ranking, rank
 from retrieval.recall_store import keep_question
 from retrieval.search_page import search_page, search_payload
@@ -193,6 +193,8 @@ def _finish(run: JobRun, prepared: Prepared, outcome: Outcome) -> None:
             status = AnswerStatus.CANCELLED
         else:
             status = _store(session, run, prepared, outcome)
+    if (kind := late_rewrite(query)) and status is not AnswerStatus.CANCELLED:
+        REWRITES.labels(kind, LATE).inc()
     if not status.terminal:
         return
     if status is AnswerStatus.ANSWERED:
