@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from core.db import affected, utcnow
 from core.errors import Conflict, NotFound
-from core.jobs import try_again
+from core.job_failures import try_again
 from core.models import DocumentRow, JobRow, QueryRow
 from core.types import AnswerStatus, DocumentStatus, JobStatus
 

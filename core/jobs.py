@@ -1,4 +1,4 @@
-"""Durable jobs: add, claim, heartbeat, finish, fail, retry, cancel.
+"""Durable jobs: add, claim, heartbeat, finish, try again.
 
 A task is a few short transactions: claim (commit), work with no session open, finish (commit). The
 row is the truth and the broker only rings, so each step holds when a message comes twice or never.
@@ -9,9 +9,7 @@ transaction rolls back, so an effect happens once.
 from __future__ import annotations
 
 import logging
-import random
 import secrets
-import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -25,12 +23,14 @@ from sqlalchemy.orm import Session
 from core.db import Database, affected, get_database, put_in_outbox, utcnow
 from core.errors import DiskFull, DocumentRejected, GeoError, LeaseLost, TransientError
 from core.ids import new_id
+from core.job_failures import backoff_s, fail_job
+from core.lease_keeper import LEASES
 from core.metrics import JOB_SECONDS, JOBS_FINISHED
-from core.models import BuildRow, DocumentRow, JobRow, QueryRow
+from core.models import DocumentRow, JobRow
 from core.retry import classify
-from core.settings import WorkerSettings, get_settings
-from core.types import AnswerStatus, BuildStatus, DocumentStatus, JobStatus
-from core.worker import OPTIONAL, QUEUES, Task
+from core.settings import get_settings
+from core.types import DocumentStatus, JobStatus
+from core.worker import QUEUES, Task
 
 log = logging.getLogger(__name__)
 
@@ -124,6 +124,7 @@ class JobRun:
     gives_way: bool = field(default=False)
     reached: tuple[int, int] = field(default=(0, 0))
     finished: bool = field(default=False)
+    handed_back: bool = field(default=False)
     begun: float = field(default_factory=time.perf_counter)
 
     def progress(self, done: int, total: int) -> None:
@@ -187,8 +188,8 @@ class JobRun:
                 lease_expires_at=None,
                 next_send_at=utcnow(),
             )
-        LEASES.release(self)
-        self.finished = True
+        LEASES.release(self.token)
+        self.finished = self.handed_back = True
 
     def touch(self, session: Session, **values: Any) -> None:
         """Set columns of the job under our lease and renew it; raises `LeaseLost` if it is not ours."""
@@ -217,19 +218,22 @@ def run_job(job_id: str, work: Callable[[JobRun], None], *, db: Database | None 
         else:
             settle(run)
         finally:
-            LEASES.release(run)
+            LEASES.release(run.token)
 
 
 def settle(run: JobRun, error: Exception | None = None) -> None:
-    """Stop keeping the lease of a run and store what became of it: finished, to be tried again, or failed."""
+    """Stop keeping the lease of a run and store what became of it: finished, to be tried again, or failed.
+
+    One that was handed back has been stored already and is only counted.
+    """
     if error is None:
-        outcome = "done"
+        outcome = "handed_back" if run.handed_back else "done"
     elif isinstance(error, LeaseLost):
         outcome = "lease_lost"
         log.warning("lease_lost", extra={"job_id": run.id, "task": run.task.value})
     else:
         outcome = _settle_error(run.db, run, classify(error))
-    LEASES.release(run)
+    LEASES.release(run.token)
     JOBS_FINISHED.labels(run.task.value, outcome).inc()
     JOB_SECONDS.labels(run.task.value).observe(time.perf_counter() - run.begun)
 
@@ -267,7 +271,7 @@ def claim(db: Database, job_ids: Sequence[str]) -> list[JobRun]:
     with db.write() as session:
         taken = [run for job_id in job_ids if (run := _claim(db, session, job_id)) is not None]
     for run in taken:
-        LEASES.hold(db, run)
+        LEASES.hold(db, run.token)
     return taken
 
 
@@ -350,129 +354,3 @@ def _settle_error(db: Database, run: JobRun, error: GeoError) -> str:
     except LeaseLost:
         return "lease_lost"
     return "retry"
-
-
-def backoff_s(attempt: int, worker: WorkerSettings) -> float:
-    """Seconds before attempt + 1: exponential with full jitter over the upper half, capped."""
-    ceiling = min(worker.retry_cap_s, worker.retry_base_s * 2 ** (attempt - 1))
-    return ceiling * (0.5 + random.random() / 2)  # noqa: S311 - jitter, not a secret
-
-
-def try_again(session: Session, row: JobRow) -> None:
-    """Give a failed job a fresh set of attempts and ring its worker after the commit."""
-    row.status, row.attempts, row.sends = JobStatus.WAITING.value, 0, 0
-    row.error_code = row.error_detail = row.finished_at = None
-    row.cancel_requested = False
-    row.next_send_at = utcnow()
-    put_in_outbox(session, row.task, row.id, row.gives_way)
-    session.flush()
-
-
-def fail_job(session: Session, job_id: str, code: str, detail: str, *, token: str | None = None) -> None:
-    """End a job as failed and tell its subject, in the caller's transaction.
-
-    Raises:
-        LeaseLost: `token` was given and the job is not held under it.
-    """
-    query = update(JobRow).where(JobRow.id == job_id)
-    if token is not None:
-        query = query.where(JobRow.lease_token == token)
-    now = utcnow()
-    done = session.execute(
-        query.values(
-            status=JobStatus.FAILED.value,
-            error_code=code,
-            error_detail=detail,
-            finished_at=now,
-            lease_token=None,
-            lease_expires_at=None,
-        )
-    )
-    if affected(done) != 1:
-        raise LeaseLost(job_id=job_id)
-    row = session.get_one(JobRow, job_id)
-    _fail_subject(session, row, code, detail)
-
-
-def _fail_subject(session: Session, job: JobRow, code: str, detail: str) -> None:
-    """A failed stage ends its document, query or build with the reason; other states are left alone."""
-    if job.task in OPTIONAL:
-        return
-    now = utcnow()
-    if job.subject_kind == "document":
-        session.execute(
-            update(DocumentRow)
-            .where(
-                DocumentRow.id == job.subject_id,
-                DocumentRow.latest_version == job.subject_version,
-                DocumentRow.status != DocumentStatus.DELETING.value,
-            )
-            .values(status=DocumentStatus.FAILED.value, error_code=code, error_detail=detail, updated_at=now)
-        )
-    elif job.subject_kind == "query":
-        open_states = (AnswerStatus.QUEUED.value, AnswerStatus.RUNNING.value)
-        session.execute(
-            update(QueryRow)
-            .where(QueryRow.id == job.subject_id, QueryRow.status.in_(open_states))
-            .values(status=AnswerStatus.FAILED.value, error_code=code, error_detail=detail, finished_at=now)
-        )
-    elif job.subject_kind == "build":
-        session.execute(
-            update(BuildRow)
-            .where(BuildRow.id == job.subject_id)
-            .values(
-                status=BuildStatus.FAILED.value,
-                error_code=code,
-                error_detail=detail,
-                finished_at=now,
-                open_key=None,
-            )
-        )
-
-
-class LeaseKeeper:
-    """One thread per process that renews the leases of all jobs running in it.
-
-    Working slowly is not dying: as long as the process lives, its leases live.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._held: dict[str, JobRun] = {}
-        self._db: Database | None = None
-        self._thread: threading.Thread | None = None
-
-    def hold(self, db: Database, run: JobRun) -> None:
-        """Start renewing this run's lease."""
-        with self._lock:
-            self._db = db
-            self._held[run.token] = run
-            if self._thread is None or not self._thread.is_alive():  # not alive: we are a forked child
-                self._thread = threading.Thread(target=self._renew_for_ever, name="lease-keeper", daemon=True)
-                self._thread.start()
-
-    def release(self, run: JobRun) -> None:
-        """Stop renewing."""
-        with self._lock:
-            self._held.pop(run.token, None)
-
-    def _renew_for_ever(self) -> None:
-        while True:
-            ttl = get_settings().worker.lease_ttl_s
-            time.sleep(ttl / 4)
-            with self._lock:
-                tokens, db = list(self._held), self._db
-            if not tokens or db is None:
-                continue
-            try:
-                with db.write() as session:
-                    session.execute(
-                        update(JobRow)
-                        .where(JobRow.lease_token.in_(tokens))
-                        .values(lease_expires_at=utcnow() + timedelta(seconds=ttl))
-                    )
-            except Exception:  # without this thread every job of the process would lose its lease
-                log.warning("lease_renewal_failed", exc_info=True)
-
-
-LEASES = LeaseKeeper()

@@ -15,7 +15,7 @@ from sqlalchemy import func, select, update
 from core.aging import let_aged_forward
 from core.db import Database, get_database, put_in_outbox, utcnow
 from core.errors import QuestionTooLate
-from core.jobs import fail_job
+from core.job_failures import fail_job
 from core.metrics import JOBS_REAPED
 from core.models import JobRow, QueryRow
 from core.redis_client import get_redis

@@ -11,7 +11,8 @@ from sqlalchemy.orm import Session
 from core import streams
 from core.db import utcnow
 from core.errors import GeoError
-from core.jobs import add_job, try_again
+from core.job_failures import try_again
+from core.jobs import add_job
 from core.models import ClaimRow, DocumentRow, EvidenceRow, JobRow, QueryRow
 from core.redis_client import get_redis
 from core.retry import classify

@@ -173,7 +173,6 @@ def _stopped(run: JobRun, builder: Builder, stop: BuildStopped) -> None:
         builder.files.discard()
     else:
         run.hand_back()
-        run.finished = True  # by whoever takes it next
 
 
 def _forget_old_vectors(run: JobRun) -> None:

@@ -149,7 +149,7 @@ def test_pages_neither_skip_nor_repeat(client: TestClient) -> None:
 
 
 def fail(job_id: str) -> None:
-    from core.jobs import fail_job
+    from core.job_failures import fail_job
 
     with get_database().write() as session:
         fail_job(session, job_id, "worker_died", "It died.")

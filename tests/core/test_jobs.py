@@ -16,7 +16,10 @@ from sqlalchemy.orm import Session
 from core import jobs
 from core.db import Database, utcnow
 from core.errors import DocumentRejected, LeaseLost, PermanentError, TransientError
-from core.jobs import JobRun, add_job, backoff_s, run_job
+from core.job_failures import backoff_s
+from core.jobs import JobRun, add_job, run_job
+from core.lease_keeper import LeaseKeeper
+from core.metrics import JOBS_FINISHED
 from core.models import BuildRow, JobRow
 from core.reaper import reap
 from core.redis_client import get_redis
@@ -217,7 +220,7 @@ def test_leases_are_renewed_while_the_process_lives(
 ) -> None:
     monkeypatch.setenv("GEO_WORKER__LEASE_TTL_S", "1")
     get_settings.cache_clear()
-    monkeypatch.setattr(jobs, "LEASES", jobs.LeaseKeeper())
+    monkeypatch.setattr(jobs, "LEASES", LeaseKeeper())
     job_id = make_job(sqlite_database)
 
     def saturated(run: JobRun) -> None:
@@ -228,13 +231,28 @@ def test_leases_are_renewed_while_the_process_lives(
     assert row_of(sqlite_database, job_id).attempts == 1
 
 
+def test_a_job_that_is_handed_back_costs_no_attempt_and_counts_as_no_done_one(
+    sqlite_database: Database,
+) -> None:
+    def counted(outcome: str) -> float:
+        return JOBS_FINISHED.labels(Task.REBUILD.value, outcome)._value.get()
+
+    job_id = make_job(sqlite_database)
+    before = {outcome: counted(outcome) for outcome in ("done", "handed_back")}
+    run_job(job_id, JobRun.hand_back, db=sqlite_database)
+    row = row_of(sqlite_database, job_id)
+    assert (row.status, row.attempts, row.lease_token) == (JobStatus.WAITING, 0, None)
+    assert counted("handed_back") == before["handed_back"] + 1
+    assert counted("done") == before["done"]
+
+
 @pytest.mark.parametrize("fault", [PoolTimeout("no connection free"), RuntimeError("anything else")])
 def test_a_failed_renewal_does_not_end_the_renewals(
     sqlite_database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
     monkeypatch.setenv("GEO_WORKER__LEASE_TTL_S", "1")
     get_settings.cache_clear()
-    keeper = jobs.LeaseKeeper()
+    keeper = LeaseKeeper()
     monkeypatch.setattr(jobs, "LEASES", keeper)
     job_id = make_job(sqlite_database)
     write, failures = sqlite_database.write, []

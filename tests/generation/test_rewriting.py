@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import select, update
 
 from core.db import Database, utcnow
-from core.jobs import claim, fail_job, run_job
+from core.job_failures import fail_job
+from core.jobs import claim, run_job
 from core.models import JobRow, QueryRow
 from core.reaper import reap
 from core.redis_client import get_redis

@@ -111,7 +111,7 @@ def test_a_job_whose_worker_died_is_taken_over_and_done_once(database: Database)
     document = upload(database, TEXT).document
     job = jobs(database, document.id)[0]
     (claimed,) = core_jobs.claim(database, (job.id,))
-    core_jobs.LEASES.release(claimed)  # the worker dies here
+    core_jobs.LEASES.release(claimed.token)  # the worker dies here
     assert get(database, document.id).status is DocumentStatus.PROCESSING
     tasks.normalize(job.id)  # the message comes again while the lease lives
     assert rows_of(database, document.id) == ([], [])

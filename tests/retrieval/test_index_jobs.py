@@ -15,7 +15,8 @@ import pytest
 from sqlalchemy import update
 
 from core.db import Database, utcnow
-from core.jobs import LEASES, add_job, claim, settle, waiting_jobs
+from core.jobs import add_job, claim, settle, waiting_jobs
+from core.lease_keeper import LEASES
 from core.models import (
     CollectionRow,
     DocumentRow,
@@ -235,7 +236,7 @@ def test_jobs_that_a_killed_worker_left_run_in_groups_and_then_alone(sqlite_data
 
     def die(job_ids: list[str]) -> None:
         for run in claim(sqlite_database, job_ids):
-            LEASES.release(run)
+            LEASES.release(run.token)
         with sqlite_database.write() as session:
             session.execute(
                 update(JobRow)

@@ -11,6 +11,7 @@ import pytest
 
 from core import jobs
 from core.db import Database
+from core.lease_keeper import LeaseKeeper
 from core.models import CollectionRow, JobRow, TenantRow
 from core.reaper import reap
 from core.settings import get_settings
@@ -42,7 +43,7 @@ def test_two_hundred_slow_batches_outlive_many_leases_and_hold_nobody_up(
     monkeypatch.setenv("GEO_WORKER__LEASE_TTL_S", str(LEASE_S))
     monkeypatch.setenv("GEO_WORKER__RESEND_BASE_S", "0.2")
     get_settings.cache_clear()
-    monkeypatch.setattr(jobs, "LEASES", jobs.LeaseKeeper())  # one that sleeps by these settings
+    monkeypatch.setattr(jobs, "LEASES", LeaseKeeper())  # one that sleeps by these settings
     monkeypatch.setattr(index_jobs, "_SLICE_MIN", 2)
     monkeypatch.setattr(index_jobs, "_SLICE_MAX", 2)
     monkeypatch.setattr(embed, "encode_for_index", slow)
