@@ -12,11 +12,11 @@ import argparse
 import json
 import os
 import platform
-import statistics
 import threading
 import time
 from importlib.metadata import version
 
+from core.figures import spread
 from core.packs import pack_path
 from core.settings import get_settings
 from core.types import Evidence, Lang, Passage, Span
@@ -105,9 +105,9 @@ def main() -> None:
     print(
         json.dumps(
             {
-                "alone_tokens_per_s": _spread(alone),
-                "batch_tokens_per_s": _spread(batch),
-                "ratio": _spread(ratios),
+                "alone_tokens_per_s": spread(alone, 2),
+                "batch_tokens_per_s": spread(batch, 2),
+                "ratio": spread(ratios, 2),
                 "engine_start_s": round(start_s, 1),
                 "sizes": {
                     "rounds": options.rounds,
@@ -121,14 +121,6 @@ def main() -> None:
             }
         )
     )
-
-
-def _spread(values: list[float]) -> dict[str, float]:
-    return {
-        "median": round(statistics.median(values), 2),
-        "min": round(min(values), 2),
-        "max": round(max(values), 2),
-    }
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from core.figures import auroc
 from core.measured import machine, versions
 from core.settings import get_settings
 from core.types import CitationMode, Scope, Verdict
@@ -17,7 +18,7 @@ from core.worker import Task
 from generation import repository, service
 from generation.answer import still_supported
 from generation.entail import configured_entailment
-from generation.tally import AnswerTally, auroc
+from generation.tally import AnswerTally
 from generation.values import AnswerView
 from ingest.service import patch_document
 from retrieval.measure import LIBRARIES, SEED, read_corpus, read_jsonl, read_qrels, report_progress

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from core.errors import InvalidInput
+from core.figures import auroc
 from core.measured import machine, versions
 from core.types import Verdict
 from generation.logistic import balanced_accuracy, cross_fitted
 from generation.measure_edits import EDITS
 from generation.signals import NAMES, signals
-from generation.tally import auroc
 from generation.verify import Judgement, judge
 from generation.wording import content_terms
 from ingest.sentences import sentences

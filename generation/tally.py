@@ -108,19 +108,3 @@ def contains_gold(text: str, gold: Sequence[str]) -> bool:
 
 def _folded(text: str) -> str:
     return "".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def auroc(positive: Sequence[float], negative: Sequence[float]) -> float | None:
-    """Chance that a positive scores above a negative, ties counted half; None when a side is empty."""
-    if not positive or not negative:
-        return None
-    ranked = sorted([(s, True) for s in positive] + [(s, False) for s in negative])
-    rank_sum, at = 0.0, 0
-    while at < len(ranked):
-        end = at
-        while end < len(ranked) and ranked[end][0] == ranked[at][0]:
-            end += 1
-        rank_sum += sum(is_positive for _, is_positive in ranked[at:end]) * (at + 1 + end) / 2
-        at = end
-    pairs = len(positive) * len(negative)
-    return (rank_sum - len(positive) * (len(positive) + 1) / 2) / pairs

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from core.figures import spread
 from core.settings import get_settings
 
 Figures = dict[str, Any]
@@ -65,12 +66,7 @@ def _clocks(work: Callable[[], object]) -> dict[str, float]:
 
 def _ratios(rounds_of: Sequence[tuple[dict[str, float], dict[str, float]]], clock: str) -> Figures:
     """The peer's time over ours, round by round."""
-    ratios = [theirs[clock] / own[clock] for theirs, own in rounds_of]
-    return {
-        "median": round(statistics.median(ratios), 2),
-        "min": round(min(ratios), 2),
-        "max": round(max(ratios), 2),
-    }
+    return spread([theirs[clock] / own[clock] for theirs, own in rounds_of], 2)
 
 
 def _query_ms(encoder: Any) -> float:

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import InvalidInput
+from core.figures import auroc
 from core.measured import machine, versions
 from core.settings import get_settings
 from core.types import Route
 from retrieval.language import across, question_language
-from retrieval.measure_slices import Asked, against_best_route, auroc, by_kind
+from retrieval.measure_slices import Asked, against_best_route, by_kind
 from retrieval.scratch import CorpusDocument, ScratchStack, scratch_stack
 
 if TYPE_CHECKING:

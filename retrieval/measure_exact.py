@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import GeoError
+from core.figures import spread
 from core.measured import machine, versions
 from retrieval.exact import search
 from retrieval.faiss_index import flat_search
@@ -58,21 +58,13 @@ def bench_exact(
             seconds[name].append(time.perf_counter() - start)
     flops = 2 * size * queries * DIMENSION
     return {
-        "ratio": _spread([a / b for a, b in zip(seconds["faiss"], seconds["ours"], strict=True)]),
-        "sgemm_fraction": _spread([a / b for a, b in zip(seconds["sgemm"], seconds["ours"], strict=True)]),
-        "gflops": {name: _spread([flops / s / 1e9 for s in values]) for name, values in seconds.items()},
+        "ratio": spread([a / b for a, b in zip(seconds["faiss"], seconds["ours"], strict=True)]),
+        "sgemm_fraction": spread([a / b for a, b in zip(seconds["sgemm"], seconds["ours"], strict=True)]),
+        "gflops": {name: spread([flops / s / 1e9 for s in values]) for name, values in seconds.items()},
         "machine": machine(),
         "versions": versions("numpy", "faiss-cpu"),
         "seed": SEED,
         "sizes": {"vectors": size, "queries": queries, "rounds": rounds, "threads": os.cpu_count()},
         "peer": "faiss.IndexFlatIP, one batch, as many OpenMP threads as numpy's BLAS has",
         "limit": LIMIT,
-    }
-
-
-def _spread(values: list[float]) -> dict[str, float]:
-    return {
-        "median": round(statistics.median(values), 3),
-        "min": round(min(values), 3),
-        "max": round(max(values), 3),
     }

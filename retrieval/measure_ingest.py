@@ -7,7 +7,6 @@ changes the clock more than the processor time, so both are given; ratios withou
 from __future__ import annotations
 
 import json
-import math
 import os
 import statistics
 import subprocess
@@ -18,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from core.errors import GeoError
+from core.figures import growth_exponent, spread
 from core.measured import machine, versions
 from core.settings import get_settings
 from ingest.peers import peer_python
@@ -98,7 +98,7 @@ def _linking(scratch: Path, corpus: Path | None, passages: Sequence[str], line: 
     ratios = _run(
         [sys.executable, "-m", "retrieval.measure_linking", str(texts), str(documents), str(rounds)], 1
     )
-    spreads = {group: _spread(values) for group, values in ratios.items()}
+    spreads = {group: spread(values) for group, values in ratios.items()}
     return {**spreads.pop("both", {}), **spreads}
 
 
@@ -150,15 +150,17 @@ def _import_figures(runs: Figures, sizes: Sequence[int]) -> Figures:
     ours = runs["ours"]
     largest = sizes[-1]
     figures: Figures = {
-        "docs_per_s": _spread([largest / run["seconds"] for run in ours[largest]]),
-        "docs_per_cpu_s": _spread([largest / run["cpu_seconds"] for run in ours[largest]]),
+        "docs_per_s": spread([largest / run["seconds"] for run in ours[largest]]),
+        "docs_per_cpu_s": spread([largest / run["cpu_seconds"] for run in ours[largest]]),
     }
     for peer in ("txtai", "haystack"):
         figures[f"ratio_{peer}"] = _ratio(runs[peer], ours[largest], "seconds")
         figures[f"cpu_ratio_{peer}"] = _ratio(runs[peer], ours[largest], "cpu_seconds")
-        figures[f"{peer}_docs_per_s"] = _spread([largest / run["seconds"] for run in runs[peer]])
-    figures["exponent"] = _exponent({n: statistics.median(r["seconds"] for r in ours[n]) for n in sizes})
-    figures["cpu_exponent"] = _exponent(
+        figures[f"{peer}_docs_per_s"] = spread([largest / run["seconds"] for run in runs[peer]])
+    figures["exponent"] = growth_exponent(
+        {n: statistics.median(r["seconds"] for r in ours[n]) for n in sizes}
+    )
+    figures["cpu_exponent"] = growth_exponent(
         {n: statistics.median(r["cpu_seconds"] for r in ours[n]) for n in sizes}
     )
     figures["import_rss_mib"] = {n: statistics.median(r["rss_mib"] for r in ours[n]) for n in sizes}
@@ -166,24 +168,7 @@ def _import_figures(runs: Figures, sizes: Sequence[int]) -> Figures:
 
 
 def _ratio(peer: Sequence[Figures], ours: Sequence[Figures], key: str) -> Figures:
-    return _spread([p[key] / o[key] for p, o in zip(peer, ours, strict=True)])
-
-
-def _spread(values: Sequence[float]) -> Figures:
-    return {
-        "median": round(statistics.median(values), 3),
-        "min": round(min(values), 3),
-        "max": round(max(values), 3),
-    }
-
-
-def _exponent(seconds: dict[int, float]) -> float | None:
-    """Slope of log time over log size, by least squares."""
-    if len(seconds) < 2:
-        return None
-    points = [(math.log(n), math.log(s)) for n, s in seconds.items()]
-    slope, _ = statistics.linear_regression(*zip(*points, strict=True))
-    return round(slope, 3)
+    return spread([p[key] / o[key] for p, o in zip(peer, ours, strict=True)])
 
 
 def _child(what: str, *arguments: str) -> Figures:

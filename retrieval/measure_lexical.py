@@ -8,7 +8,6 @@ by side, so that other work on the machine meets all of them. What they search i
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 import statistics
@@ -22,6 +21,7 @@ from time import monotonic
 from typing import Any, Self
 
 from core.errors import GeoError
+from core.figures import growth_exponent, spread
 from core.measured import machine, versions
 from ingest.peers import peer_python
 from retrieval.measure_lexical_corpus import SEED, WORDS, index_place, key, passages, prepared
@@ -67,7 +67,7 @@ def bench_lexical(*, sizes: Sequence[int], rounds: int, questions: int, note: No
     return {
         "ratio": largest["k10"]["ratio_tantivy"],
         "ratio_best": largest["k10"]["ratio_best"],
-        "exponent": _exponent(ours),
+        "exponent": growth_exponent(ours),
         "add_visible_ms": largest["add_visible_ms"],
         "by_size": by_size,
         "machine": machine(),
@@ -169,11 +169,11 @@ def _asked(ours: Side, tantivy: Side, bm25s: Side, size: int, rounds: int, note:
         if mode == "k10":
             sides["bm25s"] = bm25s
         figures[mode] = _compared(sides, mode, rounds)
-    figures["as_documented"] = _spread(typical([tantivy.ask(mode="as_documented") for _ in range(3)]))
-    figures["bm25s_batch_ms"] = _spread(typical([bm25s.ask(mode="batch") for _ in range(3)]))
+    figures["as_documented"] = spread(typical([tantivy.ask(mode="as_documented") for _ in range(3)]))
+    figures["bm25s_batch_ms"] = spread(typical([bm25s.ask(mode="batch") for _ in range(3)]))
     figures["agreement_bm25s"] = _agreement(ours.ask(mode="found"), bm25s.ask(mode="found"))
     added = ours.ask(mode="add")
-    figures |= {"add_visible_ms": _spread(added["visible_ms"]), "change_ms": _spread(added["change_ms"])}
+    figures |= {"add_visible_ms": spread(added["visible_ms"]), "change_ms": spread(added["change_ms"])}
     for name in ("rss_mib", "segments"):
         figures[name] = {side.name: side.ready[name] for side in (ours, tantivy, bm25s)}
     return figures
@@ -196,7 +196,7 @@ def _compared(sides: dict[str, Side], mode: str, rounds: int) -> Figures:
     peers = [name for name in sides if name != "ours"]
     for name in peers:
         figures[f"ratio_{name}"] = round(means[name] / means["ours"], 3)
-        figures[f"ratio_{name}_by_round"] = _spread(
+        figures[f"ratio_{name}_by_round"] = spread(
             [
                 statistics.median(peer["ms"]) / statistics.median(own["ms"])
                 for peer, own in zip(runs[name], runs["ours"], strict=True)
@@ -218,20 +218,3 @@ def _agreement(ours: Figures, theirs: Figures) -> float:
         for own, other in zip(ours["ids"], theirs["ids"], strict=True)
     ]
     return round(statistics.fmean(shares), 4)
-
-
-def _spread(values: Sequence[float]) -> Figures:
-    return {
-        "median": round(statistics.median(values), 3),
-        "min": round(min(values), 3),
-        "max": round(max(values), 3),
-    }
-
-
-def _exponent(ms: dict[int, float]) -> float | None:
-    """Slope of log time over log size, by least squares."""
-    if len(ms) < 2:
-        return None
-    points = [(math.log(size), math.log(value)) for size, value in ms.items()]
-    slope, _ = statistics.linear_regression(*zip(*points, strict=True))
-    return round(slope, 3)

@@ -10,7 +10,6 @@ rerank of 20 passages; nobody is held against it.
 from __future__ import annotations
 
 import json
-import math
 import statistics
 import sys
 from collections.abc import Callable, Generator, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from core.figures import growth_exponent
 from core.measured import machine, versions
 from core.settings import get_settings
 from ingest.peers import peer_python
@@ -75,7 +75,7 @@ def bench_query(
         "p50_ms": alone[max(sizes)]["p50_ms"],
         "p99_ms": alone[max(sizes)]["p99_ms"],
         **{key: value for key, value in largest.items() if key != "ours"},
-        "exponent": _exponent({size: figures["p50_ms"] for size, figures in alone.items()}),
+        "exponent": growth_exponent({size: figures["p50_ms"] for size, figures in alone.items()}),
         "fusion_share": alone[max(sizes)]["shares"]["fuse"],
         "by_size": alone,
         "machine": machine(),
@@ -160,11 +160,3 @@ def _alone(runs: Sequence[Figures]) -> Figures:
         "p50_ms": round(statistics.median(ms), 3), "p99_ms": round(ms[int(len(ms) * 0.99)], 3),
         "shares": shares,
     }  # fmt: skip
-
-
-def _exponent(ms: dict[int, float]) -> float | None:
-    if len(ms) < 2:
-        return None
-    points = [(math.log(size), math.log(value)) for size, value in ms.items()]
-    slope, _ = statistics.linear_regression(*zip(*points, strict=True))
-    return round(slope, 3)

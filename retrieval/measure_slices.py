@@ -88,14 +88,6 @@ def bootstrap(differences: Sequence[float], *, seed: int = 0, resamples: int = R
     }
 
 
-def auroc(positives: Sequence[float], negatives: Sequence[float]) -> float | None:
-    """Chance that a positive scores above a negative, ties half; None when a side is empty."""
-    if not positives or not negatives:
-        return None
-    wins = sum((p > n) + 0.5 * (p == n) for p in positives for n in negatives)
-    return wins / (len(positives) * len(negatives))
-
-
 def _route_means(asked: Sequence[Asked], measure: str) -> dict[str, float]:
     routes = sorted({route for a in asked for route in a.routes})
     return {route: _mean([a.routes[route][measure] for a in asked]) for route in routes}

@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import GeoError
+from core.figures import spread
 from core.measured import machine, versions
 from ingest.peers import peer_python
 from retrieval.measure_vectors import made_vectors, read_vectors
@@ -75,7 +77,7 @@ def bench_tiers(
     with TemporaryDirectory(prefix="geo-bench-") as scratch:
         name = f"{vectors.stem if vectors else 'made'}-{SEED}"
         base = (prepared or Path(scratch)) / name
-        place, small = base / str(size), base / str(max(1000, size // 10))
+        place, small = base / str(size), base / str(_tenth(size))
         python = peer_python(REQUIREMENTS, PEER_FOLDER)
         script = str(Path(__file__).with_name("peer_tiers.py"))
         ours = [sys.executable, "-m", "retrieval.measure_tiers_child"]
@@ -126,6 +128,39 @@ def _write(folder: Path, count: int, source: Path | None) -> Figures:
     return {"vectors": count}
 
 
+@dataclass(slots=True)
+class _Laps:
+    """Seconds of each round, over all queries.
+
+    Attributes:
+        batch: of each side, all queries at once.
+        alone: of ours and of the tenth, one query after another on one thread.
+        single: of ours, one by one on all threads.
+        bound: of what FAISS does in ours.
+    """
+
+    batch: dict[str, list[float]]
+    alone: dict[str, list[float]]
+    single: list[float] = field(default_factory=list[float])
+    bound: list[float] = field(default_factory=list[float])
+
+
+def _timed(sides: dict[str, _Side], rounds: int, threads: int, note: Note) -> _Laps:
+    """All sides in turn, round by round."""
+    for side in sides.values():
+        side.ask("run", threads)  # warm
+    laps = _Laps({name: [] for name in sides}, {"ours": [], "tenth": []})
+    for number in range(1, rounds + 1):
+        note(f"search: round {number} of {rounds}")
+        for name, side in sides.items():
+            laps.batch[name].append(side.ask("run", threads)["seconds"])
+        for name in laps.alone:
+            laps.alone[name].append(sides[name].ask("alone", 1)["seconds"])
+        laps.single.append(sides["ours"].ask("alone", threads)["seconds"])
+        laps.bound.append(sides["ours"].ask("bound", threads)["seconds"])
+    return laps
+
+
 def _measured(
     sides: dict[str, _Side], place: Path, size: int, rounds: int, cache: int, built: Figures, note: Note
 ) -> Figures:
@@ -133,57 +168,40 @@ def _measured(
     threads = os.cpu_count() or 1
     note("search: settings are chosen")
     effort = {name: sides[name].ask("tune")["effort"] for name in ("ours", "tenth")}
-    for side in sides.values():
-        side.ask("run", threads)
-    seconds: dict[str, list[float]] = {name: [] for name in sides}
-    alone: dict[str, list[float]] = {"ours": [], "tenth": []}
-    single: list[float] = []
-    bound: list[float] = []
-    for number in range(1, rounds + 1):
-        note(f"search: round {number} of {rounds}")
-        for name, side in sides.items():
-            seconds[name].append(side.ask("run", threads)["seconds"])
-        for name in alone:
-            alone[name].append(sides[name].ask("alone", 1)["seconds"])
-        single.append(sides["ours"].ask("alone", threads)["seconds"])
-        bound.append(sides["ours"].ask("bound", threads)["seconds"])
+    laps = _timed(sides, rounds, threads, note)
     recalls = {
         name: _recall(side.ask("found")["found"], wanted) for name, side in sides.items() if name != "tenth"
     }
+    peers = [name for name in recalls if name != "ours"]
     stats = {name: side.ask("stats") for name, side in sides.items()}
-    qps = {name: _spread([_QUERIES / s for s in values]) for name, values in seconds.items()}
-    able = {
-        name: qps[name]["median"]
-        for name in recalls
-        if name != "ours" and recalls[name] >= LIMIT["recall@10"]
-    }
-    best = max(able, key=lambda name: able[name]) if able else ""
-    growth = [math.log10(full / tenth) for full, tenth in zip(alone["ours"], alone["tenth"], strict=True)]
+    qps = {name: spread([_QUERIES / s for s in values]) for name, values in laps.batch.items()}
+    able = [name for name in peers if recalls[name] >= LIMIT["recall@10"]]
+    best = max(able, key=lambda name: qps[name]["median"], default="")
+    ratios = {name: _ratio(laps.batch, name) for name in peers}
+    bytes_ratios = {name: round(stats["ours"]["rss_grown"] / stats[name]["rss_grown"], 3) for name in peers}
     return {
-        "ratio_qps": _ratio(seconds, best) if best else None,
-        "bytes_ratio": round(stats["ours"]["rss_grown"] / stats[best]["rss_grown"], 3) if best else None,
+        "ratio_qps": ratios.get(best),
+        "bytes_ratio": bytes_ratios.get(best),
         "best_peer": best,
-        "ratio_qps_by_peer": {name: _ratio(seconds, name) for name in recalls if name != "ours"},
-        "bytes_ratio_by_peer": {
-            name: round(stats["ours"]["rss_grown"] / stats[name]["rss_grown"], 3)
-            for name in recalls
-            if name != "ours"
-        },
+        "ratio_qps_by_peer": ratios,
+        "bytes_ratio_by_peer": bytes_ratios,
         "recall@10": recalls,
         "recall@10_by_selectivity": sides["ours"].ask("selective"),
         "bytes_per_vector": stats["ours"]["bytes_per_vector"],
         "rss_per_vector": {name: round(stats[name]["rss_grown"] / size, 1) for name in recalls},
-        "exponent": round(statistics.median(growth) / math.log10(size / max(1000, size // 10)), 3),
-        "latency_ms": {name: _spread([1000 * s / _QUERIES for s in some]) for name, some in alone.items()},
+        "exponent": _exponent(laps.alone, size),
+        "latency_ms": {
+            name: spread([1000 * s / _QUERIES for s in some]) for name, some in laps.alone.items()
+        },
         "qps": qps,
-        "qps_one_by_one": _spread([_QUERIES / s for s in single]),
+        "qps_one_by_one": spread([_QUERIES / s for s in laps.single]),
         "faiss_alone": {
-            "qps": _spread([_QUERIES / s for s in bound]),
-            "share_of_time": _spread([b / s for b, s in zip(bound, seconds["ours"], strict=True)]),
+            "qps": spread([_QUERIES / s for s in laps.bound]),
+            "share_of_time": spread([b / s for b, s in zip(laps.bound, laps.batch["ours"], strict=True)]),
         },
         "effort": effort,
         "ours": stats["ours"],
-        "peer": {name: stats[name] for name in recalls if name != "ours"},
+        "peer": {name: stats[name] for name in peers},
         "build": built,
         "machine": machine(),
         "versions": versions("numpy", "faiss-cpu"),
@@ -196,6 +214,16 @@ def _measured(
     }  # fmt: skip
 
 
+def _exponent(alone: dict[str, list[float]], size: int) -> float:
+    """Growth of the time of one query from the tenth to the whole, the median over the rounds."""
+    growth = [math.log10(full / tenth) for full, tenth in zip(alone["ours"], alone["tenth"], strict=True)]
+    return round(statistics.median(growth) / math.log10(size / _tenth(size)), 3)
+
+
+def _tenth(size: int) -> int:
+    return max(1000, size // 10)
+
+
 def _recall(found: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]) -> float:
     """On the second half of the queries; the peers chose their setting on the first."""
     half = len(wanted) // 2
@@ -204,15 +232,7 @@ def _recall(found: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]) -> 
 
 
 def _ratio(seconds: dict[str, list[float]], peer: str) -> Figures:
-    return _spread([theirs / ours for theirs, ours in zip(seconds[peer], seconds["ours"], strict=True)])
-
-
-def _spread(values: Sequence[float]) -> Figures:
-    return {
-        "median": round(statistics.median(values), 3),
-        "min": round(min(values), 3),
-        "max": round(max(values), 3),
-    }
+    return spread([theirs / ours for theirs, ours in zip(seconds[peer], seconds["ours"], strict=True)])
 
 
 def _environment() -> dict[str, str]:

@@ -3,12 +3,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from core.types import AnswerStatus, CitationMode, Verdict
-from generation.tally import AnswerTally, auroc, contains_gold
+from generation.tally import AnswerTally, contains_gold
 from generation.values import AnswerView, CitationView, ClaimView, SourceView
 
 
@@ -67,16 +63,3 @@ def test_gold_is_found_whatever_the_width_and_case() -> None:
     assert contains_gold("The Santa\nClara", ["santa clara"])
     assert not contains_gold("38", ["308"])
     assert not contains_gold("anything", [""])
-
-
-scores = st.lists(st.integers(0, 5).map(float), min_size=1, max_size=12)
-
-
-@given(scores, scores)
-def test_auroc_is_the_share_of_pairs_in_order(positive: list[float], negative: list[float]) -> None:
-    pairs = [(p > n) + 0.5 * (p == n) for p in positive for n in negative]
-    assert auroc(positive, negative) == pytest.approx(sum(pairs) / len(pairs))
-
-
-def test_auroc_needs_both_sides() -> None:
-    assert auroc([], [1.0]) is None

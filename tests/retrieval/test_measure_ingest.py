@@ -30,12 +30,6 @@ def test_the_import_that_is_timed_is_found_by_words_and_by_vector(tmp_path: Path
     assert figures["cpu_seconds"] > 0
 
 
-def test_the_exponent_of_linear_time_is_one() -> None:
-    assert measure_ingest._exponent({1000: 2.0, 5000: 10.0, 20_000: 40.0}) == pytest.approx(1)
-    assert measure_ingest._exponent({1000: 1.0, 10_000: 100.0}) == pytest.approx(2)
-    assert measure_ingest._exponent({1000: 1.0}) is None
-
-
 def test_a_corpus_with_too_few_passages_is_refused(tmp_path: Path) -> None:
     corpus = tmp_path / "c.jsonl"
     corpus.write_text('{"text": "one"}\n"two"\n"two"\n', encoding="utf-8")

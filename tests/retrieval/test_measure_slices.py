@@ -1,12 +1,10 @@
-"""Slices of questions, the paired bootstrap and AUROC against hand-worked values."""
+"""Slices of questions and the paired bootstrap against hand-worked values."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from retrieval.measure_slices import Asked, against_best_route, auroc, bootstrap, by_kind, kinds
+from retrieval.measure_slices import Asked, against_best_route, bootstrap, by_kind, kinds
 
 
 def asked(text: str, final: float, dense: float, lexical: float) -> Asked:
@@ -44,13 +42,3 @@ def test_a_steady_difference_is_told_from_none() -> None:
     assert bootstrap([0.0] * 50)["p"] == 1.0
     assert bootstrap([1.0, -1.0] * 50)["p"] > 0.5
     assert bootstrap([0.3, -0.1, 0.2], seed=4) == bootstrap([0.3, -0.1, 0.2], seed=4)
-
-
-@given(st.lists(st.integers(0, 5), max_size=8), st.lists(st.integers(0, 5), max_size=8))
-def test_auroc_equals_its_loop(positives: list[int], negatives: list[int]) -> None:
-    got = auroc(positives, negatives)
-    if not positives or not negatives:
-        assert got is None
-        return
-    pairs = [(p, n) for p in positives for n in negatives]
-    assert got == pytest.approx(sum(1.0 if p > n else 0.5 if p == n else 0.0 for p, n in pairs) / len(pairs))
