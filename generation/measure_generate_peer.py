@@ -8,7 +8,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from generation.grammar import free_grammar
 from generation.measure_generate_door import Case, Lap, await_http, child
 from generation.measure_generate_worker import TEMPERATURE
 from generation.plan import Planned
+from generation.plan_commands import engine_flags
 from generation.prompt import Message, build_prompt
 
 _GRAMMAR_SENTENCES = 20
@@ -95,7 +96,7 @@ def open_server(pack: Path, planned: Planned, device: str) -> Generator[Server]:
     command = [
         sys.executable, "-m", "vllm.entrypoints.openai.api_server",
         "--host", "127.0.0.1", "--port", str(port), "--disable-uvicorn-access-log",
-        *as_options(engine_arguments(planned, pack, device=device)),
+        "--model", str(pack), *engine_flags(engine_arguments(planned, pack, device=device)),
     ]  # fmt: skip
     changes = engine_environment(planned, sorted(os.sched_getaffinity(0)), device=device)
     with tempfile.TemporaryDirectory(prefix="geo-peer-") as folder:
@@ -104,22 +105,6 @@ def open_server(pack: Path, planned: Planned, device: str) -> Generator[Server]:
             url = f"http://127.0.0.1:{port}"
             await_http(url + "/health", process, log)
             yield Server(url, planned.plan.model)
-
-
-def as_options(arguments: Mapping[str, Any]) -> list[str]:
-    """Engine arguments as options of the command line; what is off by default and off stays away."""
-    options: list[str] = []
-    for name, value in arguments.items():
-        option = "--" + name.replace("_", "-")
-        if value is False:
-            continue
-        if value is True:
-            options.append(option)
-        elif isinstance(value, dict):
-            options += [option, json.dumps(value)]
-        else:
-            options += [option, *map(str, value if isinstance(value, list) else [value])]
-    return options
 
 
 def static_batch(pack: Path, prompts: Sequence[str], lengths: Sequence[int]) -> float:

@@ -62,7 +62,8 @@ def serve_commands(
         ray: give the ranks to a Ray cluster instead of the engine's own multi-node start.
     """
     assert planned.layout is not None, "a remote server has no commands"
-    words = ("vllm", "serve", model, *_flags(planned, machine))
+    arguments = engine_arguments(planned, Path(), device=machine.device)
+    words = ("vllm", "serve", model, *engine_flags(arguments))
     environment = {
         name: value
         for name, value in engine_environment(planned, machine.core_ids, device=machine.device).items()
@@ -118,13 +119,12 @@ def _replica(
     return Command(node, "serve", own, (*words, "--port", str(_FIRST_PORT + place)))
 
 
-def _flags(planned: Planned, machine: Machine) -> tuple[str, ...]:
-    """`engine_arguments` as flags."""
-    arguments: dict[str, Any] = engine_arguments(planned, Path(), device=machine.device)
+def engine_flags(arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """What `engine_arguments` gives as flags of `vllm serve`, without the model, which stands before them."""
     flags: list[str] = []
     for name, value in arguments.items():
         flag = "--" + name.replace("_", "-")
-        if name == "model" or (name == "enforce_eager" and not value) or name == "disable_log_stats":
+        if name in ("model", "disable_log_stats") or (name == "enforce_eager" and not value):
             continue
         if isinstance(value, bool):
             flags.append(flag if value else flag.replace("--", "--no-", 1))

@@ -4,14 +4,14 @@ import threading
 import time
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import httpx
 import pytest
 
 from generation.measure_generate import GenerateSizes, asked_at_once, cases, exponential_lengths
 from generation.measure_generate_door import Lap
-from generation.measure_generate_peer import as_options, grammar_of, messages_of
+from generation.measure_generate_peer import grammar_of, messages_of
 from generation.measure_generate_worker import FixedLength
 from generation.prompt import Message
 from generation.requests import GenerationRequest
@@ -63,14 +63,3 @@ def test_only_a_wave_waits_for_the_longest_of_the_one_before(wave: int | None, w
     assert bool(began_before_that) is not waits
     assert sum(lap.tokens for lap in load.laps) == 160
     assert load.tokens_per_s == pytest.approx(160 / load.seconds)
-
-
-def test_engine_arguments_become_options() -> None:
-    arguments: dict[str, Any] = {
-        "model": "/m", "enforce_eager": True, "disable_log_stats": False, "block_size": 32,
-        "served_model_name": ["a/b"], "structured_outputs_config": {"backend": "xgrammar"},
-    }  # fmt: skip
-    assert as_options(arguments) == [
-        "--model", "/m", "--enforce-eager", "--block-size", "32", "--served-model-name", "a/b",
-        "--structured-outputs-config", '{"backend": "xgrammar"}',
-    ]  # fmt: skip

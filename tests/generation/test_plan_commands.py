@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -12,7 +13,7 @@ from core.errors import ConfigError
 from generation.engine_args import computes_in_core, engine_arguments, engine_environment, omp_binding
 from generation.plan import make_plan
 from generation.plan_check import EngineReport, drifts
-from generation.plan_commands import Command, serve_commands
+from generation.plan_commands import Command, engine_flags, serve_commands
 from generation.plan_machine import Machine, machine_from
 from generation.plan_model import model_facts
 from generation.plan_wish import Planned, Wish
@@ -190,3 +191,16 @@ def test_geo_plan_names_a_wrong_option(
     done = CliRunner().invoke(make_cli(), ["plan", "--model", _folder(tmp_path / "m", SMOLLM2), *words])
     assert done.exit_code != 0
     assert told in (done.exception.detail if isinstance(done.exception, ConfigError) else done.stderr)
+
+
+def test_engine_arguments_become_flags() -> None:
+    arguments: dict[str, Any] = {
+        "model": "/m", "enforce_eager": True, "disable_log_stats": False, "block_size": 32,
+        "enable_prefix_caching": False, "served_model_name": ["a/b"],
+        "structured_outputs_config": {"backend": "xgrammar"},
+    }  # fmt: skip
+    assert engine_flags(arguments) == (
+        "--enforce-eager", "--block-size", "32", "--no-enable-prefix-caching", "--served-model-name", "a/b",
+        "--structured-outputs-config", '{"backend": "xgrammar"}',
+    )  # fmt: skip
+    assert engine_flags({"enforce_eager": False}) == ()
