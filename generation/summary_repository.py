@@ -1,18 +1,17 @@
-"""Rows of a summary: all passages of one document in, the ones that it cites out."""
+"""The evidence of a summary: all passages of one document."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from sqlalchemy import delete, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.errors import Conflict, NotFound
-from core.models import DocumentRow, EvidenceRow, PassageRow
+from core.models import DocumentRow, PassageRow
 from core.types import DocumentStatus, Evidence, Scope
 from generation.summarize import MAX_PASSAGES
 from retrieval.filters import Filters
 from retrieval.live import live_passages, visible
+from retrieval.query_repository import replace_evidence as replace_evidence
 
 
 def require_document(session: Session, scope: Scope, document_id: str) -> None:
@@ -67,23 +66,3 @@ def document_evidence(
         )
         for marker, one in enumerate(known, 1)
     )
-
-
-def replace_evidence(session: Session, query_id: str, evidence: Sequence[Evidence]) -> None:
-    """Let the query's evidence be these passages."""
-    session.execute(delete(EvidenceRow).where(EvidenceRow.query_id == query_id))
-    session.add_all(
-        EvidenceRow(
-            query_id=query_id,
-            marker=e.marker,
-            passage_id=e.passage.id,
-            document_id=e.passage.document_id,
-            version=e.passage.version,
-            score=e.score,
-            routes=[],
-            sentences=[{"start": s.span.start, "end": s.span.end, "score": s.score} for s in e.sentences],
-            collapsed=0,
-        )
-        for e in evidence
-    )
-    session.flush()

@@ -173,6 +173,11 @@ def store_ranking(
     row.timings_ms = {**row.timings_ms, **timings_ms}
     row.index_generation = generation
     row.finished_at = finished_at
+    replace_evidence(session, query_id, evidence)
+
+
+def replace_evidence(session: Session, query_id: str, evidence: Sequence[Evidence]) -> None:
+    """Let the query's evidence be these passages."""
     session.execute(delete(EvidenceRow).where(EvidenceRow.query_id == query_id))
     session.add_all(
         EvidenceRow(
@@ -188,6 +193,7 @@ def store_ranking(
         )
         for e in evidence
     )
+    session.flush()
 
 
 def engine_plan(session: Session) -> dict[str, Any] | None:
