@@ -19,7 +19,8 @@ from core.errors import ConfigError, DeadlineExceeded, GeoError, TransientError
 from core.metrics import ENGINE_ABORTS, REPLICA_FAILURES
 from core.settings import GenerationSettings
 from core.types import EnginePlan
-from generation.plan import PROMPT_OVERHEAD, Planned
+from generation.plan import Planned
+from generation.plan_batch import PROMPT_OVERHEAD
 from generation.plan_languages import known_languages
 from generation.replica import Flight, Replica, ReplicaFailed
 from generation.replica_choice import Candidate, choose, prefix_key

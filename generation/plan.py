@@ -12,14 +12,13 @@ from functools import cache
 
 from core.types import EnginePlan
 from generation.plan_alternatives import alternatives
+from generation.plan_batch import PROMPT_OVERHEAD, longest, most_at_once
 from generation.plan_bounds import bounds
 from generation.plan_languages import known_languages
 from generation.plan_machine import Machine
 from generation.plan_memory import (
     RankMemory,
     grouped_layers,
-    longest_sequence,
-    sequence_kv_tokens,
     whole_kv_bytes_per_token,
 )
 from generation.plan_model import ModelFacts
@@ -31,8 +30,6 @@ from generation.plan_size import Sizing, best_split
 from generation.plan_tree import Defaults, choose, decide
 from generation.plan_wish import Branch, Planned, PlanRefused, Wish
 
-PROMPT_OVERHEAD = 256  # tokens kept for instructions, chat template and question
-SMALLEST_CONTEXT = 128  # tokens of evidence below which an answer cannot be grounded
 _MIB = 1 << 20
 
 
@@ -186,18 +183,9 @@ def _composed(
     whole = whole_kv_bytes_per_token(facts, layout, element_bytes=element)
     blocks = sizing.kv_tokens // block
     tokens = blocks * block
-    length = _length(facts, wish, defaults, tokens, whole, notes)
-    kept = sequence_kv_tokens(facts, length, defaults.batched_tokens)
-    sequences = max(1, min(defaults.max_num_seqs, int(tokens // kept)))
-    if wish.max_num_seqs and sequences < wish.max_num_seqs:
-        notes.append(
-            f"max_num_seqs cut from {wish.max_num_seqs} to {sequences}: {tokens} KV tokens hold no more "
-            f"sequences of {length}"
-        )
-    if layout.replicated > 1:
-        notes.append(f"every KV head is kept {layout.replicated} times, so that each rank has one")
-    if facts.stateful_layers:
-        notes.append(f"{facts.stateful_layers} layers keep a state instead of KV; it is not in these figures")
+    length = longest(facts, wish, defaults, tokens, whole, notes)
+    sequences = most_at_once(facts, wish, defaults, tokens, length, notes)
+    notes += _layout_notes(facts, layout)
     rank_kv = max(sizing.per_token) * tokens
     host = host_engine_bytes(machine, layout, sizing.memories, rank_kv=rank_kv)
     plan = EnginePlan(
@@ -250,29 +238,13 @@ def _composed(
     )
 
 
-def _length(
-    facts: ModelFacts, wish: Wish, defaults: Defaults, tokens: int, whole: int, notes: list[str]
-) -> int:
-    """The longest sequence; a note where it is shorter than asked.
-
-    Raises:
-        PlanRefused: it leaves no room for evidence beside the answer.
-    """
-    fits = longest_sequence(facts, tokens, defaults.batched_tokens)
-    length = min(defaults.max_model_len, facts.max_positions, fits)
-    asked = wish.max_model_len
-    if asked and length < asked:
-        why = "the model's positions" if length == facts.max_positions else "the KV cache"
-        notes.append(f"max_model_len cut from {asked} to {length} by {why}")
-    context = length - wish.answer_reserve - PROMPT_OVERHEAD
-    if context >= SMALLEST_CONTEXT:
-        return length
-    need = SMALLEST_CONTEXT + wish.answer_reserve + PROMPT_OVERHEAD
-    raise PlanRefused(
-        (f"{length} tokens leave {context} for evidence; {need} are needed",),
-        hint=f"Raise GEO_GENERATION__KV_CACHE_BYTES to at least {need * whole} and "
-        f"GEO_GENERATION__MAX_MODEL_LEN to at least {need}, or lower GEO_GENERATION__ANSWER_RESERVE.",
-    )
+def _layout_notes(facts: ModelFacts, layout: Layout) -> list[str]:
+    notes: list[str] = []
+    if layout.replicated > 1:
+        notes.append(f"every KV head is kept {layout.replicated} times, so that each rank has one")
+    if facts.stateful_layers:
+        notes.append(f"{facts.stateful_layers} layers keep a state instead of KV; it is not in these figures")
+    return notes
 
 
 def _fullest(sizing: Sizing, tokens: int) -> RankMemory:

@@ -12,7 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from generation.plan import PROMPT_OVERHEAD, SMALLEST_CONTEXT
+from generation.plan_batch import PROMPT_OVERHEAD, SMALLEST_CONTEXT
 
 _TAKE = 0.5  # of the free tokens that one prompt may take, so that those which come next find room too
 _REMOTE_SHARE = 0.25  # free share of a server's blocks from which on budgets shrink; its size is not known

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generation.plan import PROMPT_OVERHEAD, SMALLEST_CONTEXT
+from generation.plan_batch import PROMPT_OVERHEAD, SMALLEST_CONTEXT
 from generation.pressure import Promises, Room, prompt_budget
 
 LOWEST = PROMPT_OVERHEAD + SMALLEST_CONTEXT
