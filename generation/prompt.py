@@ -160,16 +160,12 @@ def build_prompt(
     frame = count(rules) + count(passages_label + ":\n" + tail) + 32  # the chat template's own tokens
     room = budget - frame
     texts = {e.marker: passage_text(e, specials) for e in evidence}
-    costs = {marker: count(_block(99, text)) + 2 for marker, text in texts.items()}
-    included: list[Evidence] = []
     rank = {passage_id: n for n, passage_id in enumerate(ranked)}
-    for candidate in sorted(evidence, key=lambda e: (rank.get(e.passage.id, len(rank)), -e.score, e.marker)):
-        if costs[candidate.marker] <= room:
-            included.append(candidate)
-            room -= costs[candidate.marker]
+    best_first = sorted(evidence, key=lambda e: (rank.get(e.passage.id, len(rank)), -e.score, e.marker))
+    included, room = _that_fit(best_first, texts, room, count)
     if not included and evidence:
         # Even the best passage alone is too long: its beginning is better than no evidence.
-        best = max(evidence, key=lambda e: (e.score, -e.marker))
+        best = best_first[0]
         texts[best.marker] = _cut(texts[best.marker], max(1, room - count(_block(99, ""))), count)
         included, room = [best], 0
     place = {passage_id: n for n, passage_id in enumerate(order)}
@@ -184,6 +180,19 @@ def build_prompt(
         dropped=tuple(e.marker for e in evidence if e.marker not in kept),
         tokens=min(budget, budget - room + sum(count(m.content) + 8 for m in earlier)),
     )
+
+
+def _that_fit(
+    best_first: Sequence[Evidence], texts: Mapping[int, str], room: int, count: CountTokens
+) -> tuple[list[Evidence], int]:
+    """Whole passages while there is room, and the room that is left; one too long gives way to the next."""
+    included: list[Evidence] = []
+    for candidate in best_first:
+        cost = count(_block(99, texts[candidate.marker])) + 2
+        if cost <= room:
+            included.append(candidate)
+            room -= cost
+    return included, room
 
 
 def _block(number: int, text: str) -> str:

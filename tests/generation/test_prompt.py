@@ -90,6 +90,11 @@ def test_a_single_passage_above_the_budget_is_cut_not_dropped() -> None:
     assert count(whole(prompt)) <= 420
 
 
+def test_where_none_fits_the_one_that_the_model_put_first_is_cut() -> None:
+    prompt = build("q", "word " * 5000, "term " * 5000, budget=400, ranked=[102, 101])
+    assert [e.marker for e in prompt.included] == [2]
+
+
 def test_passages_stand_by_id_whatever_their_rank() -> None:
     first = build_prompt(
         "q", [evidence(2, "b", score=0.9), evidence(1, "a", score=0.1)], lang=Lang.EN, budget=900, count=count
