@@ -9,11 +9,12 @@ import os
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any
 
 from celery import Celery, signals
 from redis import Redis
 
-from core.settings import get_settings
+from core.settings import Settings, get_settings
 
 
 class Task(StrEnum):
@@ -125,11 +126,7 @@ def make_app() -> Celery:
         task_default_queue="ingest",
         task_routes={
             **{t.value: {"queue": q} for t, q in QUEUES.items()},
-            REAP: {"queue": "reap"},
-            RING: {"queue": "reap"},
-            TOP_UP: {"queue": "reap"},
-            OBSERVE: {"queue": "reap"},
-            TEND: {"queue": "reap"},
+            **{task: {"queue": "reap"} for task in (REAP, RING, TOP_UP, OBSERVE, TEND)},
         },
         broker_transport_options={
             "visibility_timeout": settings.worker.visibility_timeout_s,
@@ -147,36 +144,25 @@ def make_app() -> Celery:
         control_queue_ttl=60,
         control_queue_expires=60,
         imports=(*WORKERS[worker_name()].imports, "core.canary") if worker_name() in WORKERS else (),
-        beat_schedule={
-            "reap": {
-                "task": REAP,
-                "schedule": settings.worker.reap_interval_s,
-                "options": {"queue": "reap", "expires": settings.worker.reap_interval_s},
-            },
-            "top_up": {
-                "task": TOP_UP,
-                "schedule": _TOP_UP_EVERY_S,
-                "options": {"queue": "reap", "expires": _TOP_UP_EVERY_S},
-            },
-            "observe": {
-                "task": OBSERVE,
-                "schedule": settings.recall.interval_s,
-                "options": {"queue": "reap", "expires": settings.recall.interval_s},
-            },
-            "tend": {
-                "task": TEND,
-                "schedule": settings.placement.interval_s,
-                "options": {"queue": "reap", "expires": settings.placement.interval_s},
-            },
-            "ring": {
-                "task": RING,
-                "schedule": settings.worker.canary_interval_s,
-                "options": {"queue": "reap", "expires": settings.worker.canary_interval_s},
-            },
-        },
+        beat_schedule=_beat_schedule(settings),
         beat_schedule_filename=str(settings.run_dir / "beat-schedule"),
     )
     return app
+
+
+def _beat_schedule(settings: Settings) -> dict[str, Any]:
+    """What the maintenance worker does again and again; a turn that comes too late is left out."""
+    every_s = {
+        "reap": (REAP, settings.worker.reap_interval_s),
+        "top_up": (TOP_UP, _TOP_UP_EVERY_S),
+        "observe": (OBSERVE, settings.recall.interval_s),
+        "tend": (TEND, settings.placement.interval_s),
+        "ring": (RING, settings.worker.canary_interval_s),
+    }
+    return {
+        name: {"task": task, "schedule": seconds, "options": {"queue": "reap", "expires": seconds}}
+        for name, (task, seconds) in every_s.items()
+    }
 
 
 @lru_cache(maxsize=1)

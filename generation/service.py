@@ -81,11 +81,8 @@ def submit(
         Conflict: the document to summarize cannot be read yet.
         EngineBusy: the engine has no room for it now; it says when to ask again.
     """
-    base, version = CitationPolicy(), None
     distinct = tuple(dict.fromkeys(collection_ids))
-    if len(distinct) == 1:
-        in_force = repository.policy_in_force(session, scope, distinct[0])
-        base, version = parse_policy(in_force.body), in_force.version
+    base, version = _base_policy(session, scope, distinct)
     parse_filters(filters or {})
     if task == "summarize" and (document_id := document_of(filters or {})) is not None:
         require_document(session, scope.narrowed(distinct), document_id)
@@ -119,6 +116,16 @@ def submit(
         rewrite_within_s=settings.generation.rewrite_budget_s if waits else 0.0,
         rewriting=None if kind == "off" or waits else {"kind": kind, "state": "engine_not_ready"},
     )
+
+
+def _base_policy(
+    session: Session, scope: Scope, collection_ids: Sequence[str]
+) -> tuple[CitationPolicy, int | None]:
+    """The policy that a request's fields are laid over, and its version: a single collection's own."""
+    if len(collection_ids) != 1:
+        return CitationPolicy(), None
+    in_force = repository.policy_in_force(session, scope, collection_ids[0])
+    return parse_policy(in_force.body), in_force.version
 
 
 # -- read --------------------------------------------------------------------------------------

@@ -42,9 +42,6 @@ from generation.values import (
     join_sentences,
 )
 
-_OPEN = (AnswerStatus.QUEUED.value, AnswerStatus.RUNNING.value)
-_PLAN_ROW = 1
-
 
 def _visible(row: Any, scope: Scope) -> bool:
     return (

@@ -174,10 +174,7 @@ def submit_query(
         NotFound: a collection is unknown to this scope.
     """
     text = clean_question(question)
-    if task not in TASKS:
-        raise InvalidInput(f"Unknown task {task!r}; known: {', '.join(TASKS)}.")
-    if priority not in PRIORITIES:
-        raise InvalidInput(f"Unknown priority {priority!r}; known: {', '.join(PRIORITIES)}.")
+    _check_kind(task, priority)
     if not collection_ids:
         raise InvalidInput("Name at least one collection.")
     parse_filters(filters or {})
@@ -207,17 +204,33 @@ def submit_query(
         )
     )
     session.flush()
-    for task in (Task.REWRITE, Task.RERANK) if rewrite_within_s else (Task.RERANK,):
+    _add_jobs(
+        session, scope.tenant_id, query_id, gives_way=priority == "batch", rewrite_within_s=rewrite_within_s
+    )
+    return query_id
+
+
+def _check_kind(task: str, priority: str) -> None:
+    if task not in TASKS:
+        raise InvalidInput(f"Unknown task {task!r}; known: {', '.join(TASKS)}.")
+    if priority not in PRIORITIES:
+        raise InvalidInput(f"Unknown priority {priority!r}; known: {', '.join(PRIORITIES)}.")
+
+
+def _add_jobs(
+    session: Session, tenant_id: str, query_id: str, *, gives_way: bool, rewrite_within_s: float
+) -> None:
+    """The search, and before it the writing of its variants where there is time for that."""
+    for stage in (Task.REWRITE, Task.RERANK) if rewrite_within_s else (Task.RERANK,):
         add_job(
             session,
-            task,
-            tenant_id=scope.tenant_id,
+            stage,
+            tenant_id=tenant_id,
             subject_kind="query",
             subject_id=query_id,
-            gives_way=priority == "batch",
-            ring_in_s=rewrite_within_s if task is Task.RERANK else 0.0,
+            gives_way=gives_way,
+            ring_in_s=rewrite_within_s if stage is Task.RERANK else 0.0,
         )
-    return query_id
 
 
 def page_of(options: Mapping[str, Any]) -> tuple[int, int]:

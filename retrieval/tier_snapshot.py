@@ -192,9 +192,9 @@ class SegmentedSnapshot:
             for first, rows in loaded.blocks(start, stop):
                 for at in range(0, len(rows), WIDENED_ROWS):
                     some = np.ascontiguousarray(rows[at : at + WIDENED_ROWS])
-                    start = first + at
-                    allowed = None if mask is None else mask[start : start + len(some)]
-                    top.offer(start, widened(some), allowed)
+                    row = first + at
+                    allowed = None if mask is None else mask[row : row + len(some)]
+                    top.offer(row, widened(some), allowed)
             parts.append(_candidates(loaded.segment, queries, top.result(), exact=True))
         return pairs(settled(parts, len(queries), k))
 
