@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,12 @@ from api.cli.output import Json, emit, note
 bench_app = typer.Typer(
     help="Measure speed against peers, in an environment of their own (.venv-peers).", no_args_is_help=True
 )
+
+Rounds = Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")]
+PassageCounts = Annotated[
+    list[int] | None, typer.Option("--size", min=100, help="Passages; may be given several times.")
+]
+Questions = Annotated[int, typer.Option(min=10, max=10_000, help="Questions per round.")]
 
 
 @bench_app.command("parse")
@@ -56,7 +63,7 @@ def ingest(
     sizes: Annotated[
         list[int] | None, typer.Option("--size", min=100, help="Documents; may be given several times.")
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 5,
+    rounds: Rounds = 5,
     corpus: Annotated[
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="JSON lines with passages; made ones if omitted."),
@@ -75,11 +82,9 @@ def ingest(
 
 @bench_app.command("lexical")
 def lexical(
-    sizes: Annotated[
-        list[int] | None, typer.Option("--size", min=100, help="Passages; may be given several times.")
-    ] = None,
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 7,
-    questions: Annotated[int, typer.Option(min=10, max=10_000, help="Questions per round.")] = 200,
+    sizes: PassageCounts = None,
+    rounds: Rounds = 7,
+    questions: Questions = 200,
     json: Json = False,
 ) -> None:
     """Search by words: ours, with scope and headings, against tantivy used alone and bm25s."""
@@ -93,11 +98,9 @@ def lexical(
 
 @bench_app.command("query")
 def query(
-    sizes: Annotated[
-        list[int] | None, typer.Option("--size", min=100, help="Passages; may be given several times.")
-    ] = None,
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 5,
-    questions: Annotated[int, typer.Option(min=10, max=10_000, help="Questions per round.")] = 100,
+    sizes: PassageCounts = None,
+    rounds: Rounds = 5,
+    questions: Questions = 100,
     keep: Annotated[
         Path | None, typer.Option(file_okay=False, help="Keep what was prepared here and use it again.")
     ] = None,
@@ -115,7 +118,7 @@ def query(
 @bench_app.command("rebuild")
 def rebuild(
     size: Annotated[int, typer.Option(min=100, help="Passages in the index.")] = 100_000,
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 3,
+    rounds: Rounds = 3,
     seconds: Annotated[float, typer.Option(min=1, max=600, help="Length of one load.")] = 20.0,
     json: Json = False,
 ) -> None:
@@ -162,6 +165,7 @@ def tiers(
     """Search hot, warm and cold tiers: speed, bytes and recall against usearch, FAISS HNSW and lancedb."""
     from retrieval.measure_tiers import PEERS, bench_tiers
 
+    _check_chosen(peer, PEERS, "--peer")
     figures = bench_tiers(
         size=size, rounds=rounds, vectors=vectors, peers=peer or PEERS, prepared=prepared, note=note
     )
@@ -171,7 +175,7 @@ def tiers(
 @bench_app.command("generate")
 def generate(
     requests: Annotated[int, typer.Option(min=16, max=4096, help="Questions of one load.")] = 64,
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 2,
+    rounds: Rounds = 2,
     mean_tokens: Annotated[int, typer.Option(min=8, max=512, help="Mean length of an answer.")] = 64,
     part: Annotated[
         list[str] | None,
@@ -185,8 +189,7 @@ def generate(
     """Answer 16 questions at a time: ours over HTTP against waves of 16, vllm serve and transformers."""
     from generation.measure_generate import PARTS, GenerateSizes, bench_generate
 
-    if unknown := set(part or ()) - set(PARTS):
-        raise typer.BadParameter(f"{', '.join(sorted(unknown))}: choose from {', '.join(PARTS)}")
+    _check_chosen(part, PARTS, "--part")
     figures = bench_generate(
         GenerateSizes(requests=requests, mean_tokens=mean_tokens, rounds=rounds),
         parts=part or PARTS,
@@ -202,7 +205,7 @@ def prefix(
     passages: Annotated[int, typer.Option(min=1, max=12, help="Passages of one prompt.")] = 4,
     block: Annotated[int, typer.Option(min=16, max=256, help="Tokens of a KV block.")] = 32,
     prompts: Annotated[int, typer.Option(min=80, max=10_000, help="Prompts of one run.")] = 160,
-    rounds: Annotated[int, typer.Option(min=1, max=100, help="Interleaved rounds.")] = 2,
+    rounds: Rounds = 2,
     judged: Annotated[
         tuple[Path, Path, Path, Path] | None,
         typer.Option(help="Corpus, queries, qrels and answers: what the order does to answers on these."),
@@ -224,6 +227,13 @@ def prefix(
         files = JudgedSet(*judged, limit)
         figures |= quality_by_order(files, mode=CitationMode(mode), note=note)
     _report("prefix", figures, json=json)
+
+
+def _check_chosen(given: list[str] | None, known: Sequence[str], option: str) -> None:
+    if unknown := set(given or ()) - set(known):
+        raise typer.BadParameter(
+            f"{', '.join(sorted(unknown))}: choose from {', '.join(known)}", param_hint=option
+        )
 
 
 def _report(name: str, figures: dict[str, Any], *, json: bool) -> None:

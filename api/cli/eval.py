@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from api.cli.judged import ANSWERS, CORPUS, QRELS, QUERIES, file_option
+from api.cli.judged import ANSWERS, CORPUS, QRELS, QUERIES, Keep, Limit, file_option
 from api.cli.output import Json, emit
 
 eval_app = typer.Typer(
@@ -15,15 +15,24 @@ eval_app = typer.Typer(
 )
 
 
+def _known_mode(mode: str) -> str:
+    if mode not in ("", "extract", "quote", "free"):
+        raise typer.BadParameter("choose extract, quote or free")
+    return mode
+
+
+Mode = Annotated[
+    str, typer.Option(callback=_known_mode, help="extract, quote or free; default: the server's.")
+]
+
+
 @eval_app.command("retrieval")
 def retrieval(
     corpus: Annotated[Path, CORPUS],
     queries: Annotated[Path, QUERIES],
     qrels: Annotated[Path, QRELS],
-    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N judged questions.")] = None,
-    keep: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Keep the ingested corpus here and use it again.")
-    ] = None,
+    limit: Limit = None,
+    keep: Keep = None,
     json: Json = False,
 ) -> None:
     """Rank documents for judged questions: the final ranking, each route alone, kinds of questions.
@@ -57,16 +66,14 @@ def answers(
     queries: Annotated[Path, QUERIES],
     qrels: Annotated[Path, QRELS],
     answers: Annotated[Path, ANSWERS],
-    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N judged questions.")] = None,
-    mode: Annotated[str, typer.Option(help="extract, quote or free; default: the server's.")] = "",
+    limit: Limit = None,
+    mode: Mode = "",
     claims: Annotated[
         Path | None, typer.Option(dir_okay=False, help="Append every shown claim with its quotes to FILE.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Ask judged questions and check what is shown: gold answers, citations, verdicts, refusals."""
-    if mode not in ("", "extract", "quote", "free"):
-        raise typer.BadParameter("choose extract, quote or free", param_hint="--mode")
     from generation.measure import eval_answers
 
     figures = eval_answers(corpus, queries, qrels, answers, limit=limit, mode=mode, claims_to=claims)
@@ -84,10 +91,8 @@ def router(
     queries: Annotated[Path, QUERIES],
     qrels: Annotated[Path, QRELS],
     answers: Annotated[Path, ANSWERS],
-    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N judged questions.")] = None,
-    keep: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Keep the ingested corpus here and use it again.")
-    ] = None,
+    limit: Limit = None,
+    keep: Keep = None,
     rows: Annotated[
         Path | None, typer.Option(dir_okay=False, help="Write each question's signals and outcomes to FILE.")
     ] = None,
@@ -138,13 +143,11 @@ def rgb(
     file: Annotated[
         Path, typer.Argument(exists=True, dir_okay=False, readable=True, help="JSON lines of an RGB set.")
     ],
-    mode: Annotated[str, typer.Option(help="extract, quote or free; default: the server's.")] = "",
+    mode: Mode = "",
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N questions.")] = None,
     json: Json = False,
 ) -> None:
     """Ask with documents that answer, do not answer, answer wrongly, or contradict each other."""
-    if mode not in ("", "extract", "quote", "free"):
-        raise typer.BadParameter("choose extract, quote or free", param_hint="--mode")
     from generation.measure_rgb import eval_rgb
 
     figures = eval_rgb(file, mode=mode, limit=limit)

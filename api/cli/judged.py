@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -16,3 +17,8 @@ CORPUS = file_option("JSON lines of _id, title and text.")
 QUERIES = file_option("JSON lines of _id and text.")
 QRELS = file_option("TSV of query-id, corpus-id and score.")
 ANSWERS = file_option("JSON lines of _id and answers.")
+
+Limit = Annotated[int | None, typer.Option(min=1, help="Ask only the first N judged questions.")]
+Keep = Annotated[
+    Path | None, typer.Option(file_okay=False, help="Keep the ingested corpus here and use it again.")
+]

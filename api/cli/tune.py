@@ -10,7 +10,7 @@ from urllib.parse import quote
 import typer
 
 from api.cli.http import Service
-from api.cli.judged import CORPUS, QRELS, QUERIES
+from api.cli.judged import CORPUS, QRELS, QUERIES, Keep, Limit
 from api.cli.output import Json, emit, note
 from core.errors import ConfigError
 
@@ -39,13 +39,11 @@ def tune(
         str | None,
         typer.Option(help="Tune on this live collection, and store the result."),
     ] = None,
-    keep: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Keep the ingested corpus here and use it again.")
-    ] = None,
+    keep: Keep = None,
     trials: Annotated[int, typer.Option(min=1, max=10_000, help="Profiles that are tried.")] = 100,
     measure: Annotated[str, typer.Option(help="ndcg@10, mrr@10 or recall@1")] = "ndcg@10",
     seed: Annotated[int, typer.Option(help="Of the profiles that are tried.")] = 0,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N judged questions.")] = None,
+    limit: Limit = None,
     out: Annotated[Path | None, typer.Option(dir_okay=False, help="Write profile and figures here.")] = None,
     as_json: Json = False,
 ) -> None:

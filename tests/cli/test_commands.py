@@ -39,6 +39,20 @@ def test_unknown_setting_ends_with_usage_error_and_one_line(tmp_path: Path) -> N
     assert done.stderr.strip() == "geo: unknown setting GEO_NO_SUCH_THING; .env.example lists the known ones"
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("bench", "tiers", "--peer", "annoy"), "annoy: choose from usearch, hnsw, lancedb"),
+        (("bench", "generate", "--part", "all"), "all: choose from service, engine, grammar"),
+        (("eval", "rgb", str(ROOT / "README.md"), "--mode", "chat"), "choose extract, quote or free"),
+    ],
+)
+def test_a_choice_that_there_is_not_is_refused_before_any_work(words: tuple[str, ...], told: str) -> None:
+    done = CliRunner().invoke(make_cli(), words)
+    assert done.exit_code == 2
+    assert told in " ".join(done.output.split())
+
+
 def test_service_that_is_away_ends_with_unavailable(tmp_path: Path) -> None:
     done = geo("search", "x", cwd=tmp_path, GEO_CLIENT__URL="http://127.0.0.1:9", GEO_CLIENT__KEY="k" * 16)
     assert done.returncode == 3
