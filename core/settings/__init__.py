@@ -62,7 +62,9 @@ class Settings(BaseSettings):
         extra="forbid",
     )
 
-    data_dir: Path = Path(".geo")
+    data_dir: Path = Field(
+        default=Path(".geo"), description="everything this installation stores; relative to where it starts"
+    )
     min_free_bytes: int = Field(
         default=256 * MIB, ge=0, description="below it writes get 507 and readiness is false"
     )

@@ -17,8 +17,11 @@ class GenerationSettings(Section):
         default="",
         description="OpenAI-compatible vLLM servers, separated by commas; empty: the engine in the worker",
     )
-    engine_key: SecretStr | None = None
-    mode: CitationMode = CitationMode.EXTRACT
+    engine_key: SecretStr | None = Field(default=None, description="bearer token of these servers")
+    mode: CitationMode = Field(
+        default=CitationMode.EXTRACT,
+        description="extract, quote or free, where a policy does not say (docs/policy.md)",
+    )
     profile: str = Field(
         default="auto",
         pattern="^(auto|edge|realtime|batch|cloud)$",
@@ -32,7 +35,9 @@ class GenerationSettings(Section):
     block_size: int = Field(
         default=0, ge=0, description="tokens per KV block; 0 = 32 on a CPU (multiples of 32), 16 on a GPU"
     )
-    answer_reserve: int = Field(default=256, ge=16, le=8192)
+    answer_reserve: int = Field(
+        default=256, ge=16, le=8192, description="tokens of the context kept for the answer"
+    )
     evidence_order: Literal["shared", "relevance"] = Field(
         default="shared",
         description="in prompts: `shared` puts passages of many prompts first, `relevance` the best",
@@ -43,7 +48,11 @@ class GenerationSettings(Section):
     enforce_eager: bool | None = Field(default=None, description="unset = eager on a CPU with one rank only")
     tensor_parallel: int = Field(default=0, ge=0, description="0 = as geo plan chooses")
     pipeline_parallel: int = Field(default=0, ge=0, description="0 = as geo plan chooses")
-    dtype: str = Field(default="auto", pattern="^(auto|bfloat16|float16|float32)$")
+    dtype: str = Field(
+        default="auto",
+        pattern="^(auto|bfloat16|float16|float32)$",
+        description="that the engine computes in: auto, bfloat16, float16 or float32",
+    )
     kv_cache_dtype: str = Field(default="auto", pattern="^(auto|fp8)$", description="fp8 halves the KV cache")
     memory_share: float = Field(
         default=0.9, gt=0.1, le=0.98, description="of an accelerator's memory that the engine may take"

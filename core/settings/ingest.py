@@ -12,14 +12,18 @@ from core.settings.section import MIB, Section
 class IngestSettings(Section):
     """Parsing, splitting and linking."""
 
-    parse_timeout_s: float = Field(default=120.0, ge=1, le=3600)
-    parse_memory_bytes: int = Field(default=2048 * MIB, ge=64 * MIB)
-    max_chars: int = Field(default=20_000_000, ge=1000)
+    parse_timeout_s: float = Field(default=120.0, ge=1, le=3600, description="reading one document")
+    parse_memory_bytes: int = Field(
+        default=2048 * MIB, ge=64 * MIB, description="of the process that reads it"
+    )
+    max_chars: int = Field(default=20_000_000, ge=1000, description="of one document's text")
     max_inflated_bytes: int = Field(
         default=512 * MIB, ge=1 * MIB, description="zip-based formats, all members"
     )
-    max_inflation_ratio: float = Field(default=200.0, ge=2)
-    max_members: int = Field(default=10_000, ge=1)
+    max_inflation_ratio: float = Field(
+        default=200.0, ge=2, description="unpacked over packed size, per member"
+    )
+    max_members: int = Field(default=10_000, ge=1, description="files inside one")
     ocr: Literal["auto", "off"] = Field(
         default="auto", description="recognise text in pages and images without a text layer"
     )

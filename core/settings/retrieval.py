@@ -12,8 +12,10 @@ from core.settings.section import Section
 class RetrievalSettings(Section):
     """Routes, fusion, rerank and packing."""
 
-    route_deadline_ms: int = Field(default=2000, ge=10, le=60_000)
-    route_k: int = Field(default=50, ge=1, le=1000)
+    route_deadline_ms: int = Field(
+        default=2000, ge=10, le=60_000, description="a route that is late is left out, and the trace says so"
+    )
+    route_k: int = Field(default=50, ge=1, le=1000, description="passages that each route is asked for")
     # CMRC 2018 ranks the same with every weight up to 0.5 (docs/benchmarks.md).
     entity_weight: float = Field(
         default=0.5,
@@ -21,9 +23,11 @@ class RetrievalSettings(Section):
         le=4,
         description="of the entity route, against 1 of the dense one; 0 leaves it out",
     )
-    rerank_k: int = Field(default=20, ge=1, le=200)
+    rerank_k: int = Field(default=20, ge=1, le=200, description="passages that are reranked")
     cross_k: int = Field(default=20, ge=2, le=200, description="passages the cross-encoder reads at most")
-    rerank_budget_ms: int = Field(default=1500, ge=1, le=60_000)
+    rerank_budget_ms: int = Field(
+        default=1500, ge=1, le=60_000, description="no batch of a rerank begins after it"
+    )
     # At least .994 of the first five passages are those of a whole rerank (docs/benchmarks.md).
     early_exit: bool = Field(default=True, description="end the rerank when the order of the best is settled")
     rewrite: Literal["rules", "off"] = Field(
@@ -36,8 +40,10 @@ class RetrievalSettings(Section):
     depth_price: float = Field(
         default=3.5, gt=0, le=1000, description="what a lost answer counts against a whole one at full depth"
     )
-    per_document_cap: int = Field(default=4, ge=1, le=100)
-    max_evidence: int = Field(default=8, ge=1, le=64)
+    per_document_cap: int = Field(
+        default=4, ge=1, le=100, description="passages of one document before others had their turn"
+    )
+    max_evidence: int = Field(default=8, ge=1, le=64, description="passages that an answer may draw on")
     # CLAPNQ ranks the same from .7 to 1 and shows more documents the lower it is (docs/benchmarks.md).
     mmr_balance: float = Field(
         default=0.8, ge=0, le=1, description="of relevance against novelty; 1: relevance alone"
@@ -64,8 +70,12 @@ class RetrievalSettings(Section):
         le=1 << 24,
         description="vectors of a segment at most; 0 = as each tier does well with",
     )
-    segment_merge_count: int = Field(default=8, ge=2, le=1000)
-    keep_generations: int = Field(default=2, ge=2, le=20)
+    segment_merge_count: int = Field(
+        default=8, ge=2, le=1000, description="small segments of a tier above which some are merged"
+    )
+    keep_generations: int = Field(
+        default=2, ge=2, le=20, description="of the index, the served one included, for a rollback"
+    )
     moved_share: float = Field(
         default=0.1, ge=0, le=1, description="saved questions whose first hit a rebuild may change"
     )

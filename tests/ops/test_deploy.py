@@ -113,6 +113,10 @@ def test_env_example_is_what_the_settings_say() -> None:
     assert (ROOT / ".env.example").read_text() == render()
 
 
+def test_every_setting_has_help() -> None:
+    assert [name for name, field in variables() if not field.description] == []
+
+
 def test_every_command_has_help_and_json() -> None:
     """`serve` and the interactive parts print no result, so they need no `--json`."""
     runner, app = CliRunner(), make_cli()
