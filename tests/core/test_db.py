@@ -3,7 +3,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from core.db import Database
 from core.models import AuditRow
 from core.write_turns import WriteTurns
 from tests.core import crowd_of_writers
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,9 +60,11 @@ def test_writers_of_a_process_come_in_turn(sqlite_database: Database) -> None:
 
     with sqlite_database.write():
         threads = [threading.Thread(target=write, args=(n,)) for n in range(40)]
-        for thread in threads:
+        turns = sqlite_database._turns
+        assert turns is not None
+        for number, thread in enumerate(threads):
             thread.start()
-            time.sleep(0.005)  # so that they ask in this order
+            until(lambda standing=number + 1: len(turns._line) == standing)  # so that they ask in this order
     for thread in threads:
         thread.join()
     assert came == list(range(40))

@@ -18,7 +18,8 @@ from core.settings import GenerationSettings
 from generation.engine_remote import RemoteEngine
 from generation.prompt import Message
 from generation.replica_choice import prefix_key, rendezvous
-from generation.requests import Cancelled, EngineLoad, GenerationRequest
+from generation.requests import Cancelled, GenerationRequest
+from tests.support.waiting import until
 
 
 class Server(ThreadingHTTPServer):
@@ -35,6 +36,7 @@ class Server(ThreadingHTTPServer):
         self.finish = "stop"
         self.left_early = threading.Event()
         self.healthy = True  # has no such door, like some routers
+        self.running = 3
         self.break_after: int | None = None  # words after which the connection is torn, once
         self.takes_priority = True
         self.refuses_inside = False  # as vLLM does: 200, and the refusal is the stream's first event
@@ -55,9 +57,11 @@ class Handler(BaseHTTPRequestHandler):
             self._json({"data": self.server.models})
         elif self.path == "/metrics":
             self._send(
-                b'vllm:kv_cache_usage_perc{engine="0"} 0.25\nvllm:num_requests_running{engine="0"} 3.0\n'
+                b'vllm:kv_cache_usage_perc{engine="0"} 0.25\n'
+                b'vllm:num_requests_running{engine="0"} %.1f\n'
                 b'vllm:num_requests_waiting{engine="0"} 1.0\n'
                 b'vllm:cache_config_info{block_size="32",engine="0",num_gpu_blocks="100"} 1.0\n'
+                % self.server.running
             )
         elif self.path == "/health":
             self._send(b"", 404 if self.server.healthy else 503)
@@ -264,7 +268,8 @@ def test_one_evidence_goes_to_one_server_until_that_is_busy(server: Server, seco
     for _ in range(4):
         text_of(engine)
     assert (len(first.bodies), len(other.bodies)) == (4, 0)
-    next(r for r in engine._replicas if r.url == first.url).load = EngineLoad(0.9, 16, 20)
+    first.running = 36
+    next(r for r in engine._replicas if r.url == first.url).probe()
     text_of(engine)
     assert len(other.bodies) == 1
     engine.close()
@@ -373,10 +378,14 @@ def test_a_server_without_priorities_is_asked_without(server: Server, inside: bo
 def test_a_cancel_ends_a_request_that_the_server_keeps_waiting(server: Server) -> None:
     server.gap_s = 10.0
     engine = connect(server)
-    timer = threading.Timer(0.3, engine.cancel, ("r1",))
-    timer.start()
+
+    def cancel_once_asked() -> None:
+        until(lambda: server.bodies)
+        engine.cancel("r1")
+
+    threading.Thread(target=cancel_once_asked).start()
     begun = time.monotonic()
     with pytest.raises(Cancelled):
         text_of(engine)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < server.gap_s, "it waited for the server"
     engine.close()

@@ -19,6 +19,7 @@ from generation.tasks import answer_query
 from generation.values import AnswerView, join_sentences
 from tests.generation.fakes import FakeEngine, fake_plan
 from tests.generation.rows import Library
+from tests.support.waiting import until
 
 GOOD = "The tower is 330 metres tall. [1] The museum had 8.9 million visitors in 2023. [2]"
 
@@ -279,9 +280,7 @@ def test_an_answer_stops_at_its_deadline(sqlite_database: Database, monkeypatch:
 def start(stage: Stage, job_id: str) -> threading.Thread:
     thread = threading.Thread(target=stage.run, args=(job_id,))
     thread.start()
-    deadline = time.monotonic() + 5
-    while not stage.engine.running and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: stage.engine.running)
     return thread
 
 
@@ -296,10 +295,10 @@ def test_a_cancel_aborts_in_the_engine(stage: Stage, told: bool, monkeypatch: py
     else:
         stage.engine.stalled.set()
     thread = start(stage, job_id)
-    time.sleep(0.2)  # the subscriber needs a moment
+    until(lambda: get_redis().pubsub_numsub(streams.CANCEL_CHANNEL)[0][1])  # the subscriber needs a moment
     with stage.library.db.write() as session:
         assert service.cancel(session, stage.library.scope, query_id).status == "running"
-    thread.join(timeout=5)
+    thread.join(timeout=30)
     assert not thread.is_alive()
     assert stage.engine.running == {}
     assert stage.answer(query_id).status == "cancelled"

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 from sqlalchemy import update
@@ -16,6 +15,7 @@ from generation.runtime import EngineRuntime
 from generation.warmer import Warmer
 from tests.generation.rows import Library
 from tests.generation.test_tasks import Stage
+from tests.support.waiting import until
 
 FORM = Form(Lang.EN, CitationMode.FREE, "neutral")
 
@@ -23,13 +23,6 @@ FORM = Form(Lang.EN, CitationMode.FREE, "neutral")
 @pytest.fixture
 def stage(sqlite_database: Database) -> Stage:
     return Stage(sqlite_database)
-
-
-def until(fact: Callable[[], bool], within_s: float = 10.0) -> None:
-    end = time.monotonic() + within_s
-    while not fact() and time.monotonic() < end:
-        time.sleep(0.01)
-    assert fact()
 
 
 def warmer(stage: Stage, openings: int = 8) -> Warmer:
