@@ -17,10 +17,12 @@ from core.types import DocumentStatus, Scope
 from core.worker import Task
 from ingest import repository
 from ingest.blobs import BlobStore, StagedBlob
+from ingest.document_values import document_values
 from ingest.names import clean_metadata, clean_tags, display_name, title_of
 from ingest.recipe import changed_choices
 from ingest.removal import remove_document
 from ingest.values import Document, Page, Trust, Upload
+from ingest.wanted_recipes import SETTLED, own_choices, stored_choices
 
 
 def register_upload(
@@ -123,10 +125,10 @@ def reprocess(
         NotFound: unknown, not visible or being deleted.
     """
     row = _changeable(session, scope, document_id)
-    if row.status not in repository.SETTLED:
+    if row.status not in SETTLED:
         raise Conflict("The document is still being processed.", document_id=row.id)
     if parse is not None:
-        row.parse = repository.stored_choices(changed_choices(repository.own_choices(row.parse), parse))
+        row.parse = stored_choices(changed_choices(own_choices(row.parse), parse))
     _begin_again(session, row)
     return _value(session, row)
 
@@ -135,7 +137,7 @@ def begin_again(session: Session, document_id: str, *, walk: str) -> bool:
     """The same for one document of a walk, giving way to fresh uploads; False when it is not settled."""
     row = session.scalar(
         select(DocumentRow)
-        .where(DocumentRow.id == document_id, DocumentRow.status.in_(repository.SETTLED))
+        .where(DocumentRow.id == document_id, DocumentRow.status.in_(SETTLED))
         .with_for_update()
         .execution_options(populate_existing=True)
     )
@@ -203,7 +205,7 @@ def list_documents(
         cursor=cursor,
         limit=limit + 1,
     )
-    values = repository.document_values(session, rows[:limit])
+    values = document_values(session, rows[:limit])
     return Page(values, values[-1].id if len(rows) > limit else None)
 
 
@@ -244,7 +246,7 @@ def _begin_again(session: Session, row: DocumentRow, walk: str = "") -> None:
 
 
 def _value(session: Session, row: DocumentRow) -> Document:
-    return repository.document_values(session, [row])[0]
+    return document_values(session, [row])[0]
 
 
 def _known_bytes(session: Session, scope: Scope, collection_id: str, digest: str) -> Upload:

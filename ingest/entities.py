@@ -16,7 +16,9 @@ from core.ids import new_id
 from core.models import EntityEventRow, EntityRow
 from core.types import Scope
 from ingest import entity_repository as store
+from ingest import mention_repository as mentions
 from ingest import repository
+from ingest.catalogue_repository import ask_relink
 from ingest.growth import serialise
 from ingest.names import clean_text, title_of
 from ingest.values import Entity, EntityEvent, EntityMention, Page
@@ -71,7 +73,7 @@ def entity_mentions(
     store.find_entity(session, scope, entity_id)
     if cursor is not None and not cursor.isdecimal():
         raise InvalidInput("The cursor is not one that this list gave.")
-    rows = store.mentions_page(
+    rows = mentions.mentions_page(
         session, scope, entity_id, after=int(cursor) if cursor else None, limit=limit + 1
     )
     values = tuple(rows[:limit])
@@ -124,7 +126,7 @@ def merge_entities(session: Session, scope: Scope, *, entity_id: str, others: Se
     survivor = rows[entity_id]
     for other_id in others:
         rows[other_id].merged_into = survivor.id
-        store.move_mentions(session, scope.tenant_id, other_id, survivor.id, f"merged_from={other_id}")
+        mentions.move_mentions(session, scope.tenant_id, other_id, survivor.id, f"merged_from={other_id}")
     store.add_event(session, scope, survivor.id, MERGE, {"entity_ids": others})
     session.flush()
     return _value(session, scope, survivor)
@@ -166,8 +168,8 @@ def split_entity(
     store.add_alias(session, new, new.name)
     for alias in store.entity_values(session, scope, [row])[0].aliases:
         store.add_alias(session, new, alias)
-    store.move_mentions(session, scope.tenant_id, row.id, new.id, f"split_from={row.id}", document_ids=ids)
-    kept = store.documents_naming(session, scope.tenant_id, row.id)
+    mentions.move_mentions(session, scope.tenant_id, row.id, new.id, f"split_from={row.id}", document_ids=ids)
+    kept = mentions.documents_naming(session, scope.tenant_id, row.id)
     store.add_event(
         session, scope, row.id, SPLIT, {"entity_id": new.id, "document_ids": ids, "kept_document_ids": kept}
     )
@@ -226,22 +228,22 @@ def _relink(session: Session, row: EntityRow) -> None:
     """Names may stand in documents where nobody has found them, and others may lose their reason."""
     session.flush()
     change = new_id("chg")
-    store.ask_relink(session, row.tenant_id, change, [row.id])
+    ask_relink(session, row.tenant_id, change, [row.id])
 
 
 def _set_blocked(session: Session, row: EntityRow, blocked: bool) -> None:
     row.blocked = blocked
     note = f"blocked={row.id}"
     if blocked:
-        store.move_mentions(session, row.tenant_id, row.id, None, note)
+        mentions.move_mentions(session, row.tenant_id, row.id, None, note)
     else:
-        store.move_mentions_back(session, row.tenant_id, None, row.id, note)
+        mentions.move_mentions_back(session, row.tenant_id, None, row.id, note)
 
 
 def _pin(session: Session, scope: Scope, row: EntityRow, alias: str) -> None:
     added = store.add_alias(session, row, alias, weight=PINNED_WEIGHT)
     event = store.add_event(session, scope, row.id, PIN, {"alias": alias, "alias_added": added})
-    for mention in store.mentions_named(session, scope.tenant_id, alias):
+    for mention in mentions.mentions_named(session, scope.tenant_id, alias):
         if mention.entity_id != row.id and not row.blocked:
             mention.reason += f";pinned={event.id};was={mention.entity_id or 'NIL'}"
             mention.entity_id = row.id
@@ -263,7 +265,7 @@ def _undo_block(session: Session, scope: Scope, row: EntityRow, event: EntityEve
 
 def _undo_pin(session: Session, scope: Scope, row: EntityRow, event: EntityEventRow) -> None:
     marker = f";pinned={event.id};was="
-    for mention in store.mentions_named(session, scope.tenant_id, event.payload["alias"]):
+    for mention in mentions.mentions_named(session, scope.tenant_id, event.payload["alias"]):
         reason, found, was = mention.reason.partition(marker)
         if found:
             mention.reason, mention.entity_id = reason, None if was == "NIL" else was
@@ -275,7 +277,7 @@ def _undo_merge(session: Session, scope: Scope, row: EntityRow, event: EntityEve
     for other_id in event.payload["entity_ids"]:
         other = store.find_entity(session, scope, other_id, lock=True)
         other.merged_into = None
-        store.move_mentions_back(session, scope.tenant_id, row.id, other_id, f"merged_from={other_id}")
+        mentions.move_mentions_back(session, scope.tenant_id, row.id, other_id, f"merged_from={other_id}")
 
 
 def _undo_split(session: Session, scope: Scope, row: EntityRow, event: EntityEventRow) -> None:
@@ -284,7 +286,7 @@ def _undo_split(session: Session, scope: Scope, row: EntityRow, event: EntityEve
         not e.undone for e in store.events_page(session, scope, new.id, before=None, limit=10_000)
     ):
         raise Conflict("The entity split off has overrides of its own; undo those first.", entity_id=new.id)
-    store.move_mentions(session, scope.tenant_id, new.id, row.id, f"rejoined={new.id}")
+    mentions.move_mentions(session, scope.tenant_id, new.id, row.id, f"rejoined={new.id}")
     session.delete(new)
 
 

@@ -17,6 +17,7 @@ from core.models import EntityAliasRow, EntityRow
 from core.types import Scope
 from ingest import entity_repository as store
 from ingest.catalogue import alias_key
+from ingest.catalogue_repository import ask_relink
 from ingest.entities import RENAME
 from ingest.names import clean_text
 from ingest.values import EntityImport, RejectedRow
@@ -77,7 +78,7 @@ def import_entities(
     flush()
     if created or updated:
         event = store.add_event(session, scope, "*", IMPORT, {"created": created, "updated": updated})
-        store.ask_relink(session, scope.tenant_id, f"import:{event.id}")
+        ask_relink(session, scope.tenant_id, f"import:{event.id}")
     return EntityImport(created, updated, tuple(rejected), ids)
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, case, false, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, false, func, or_, select
 from sqlalchemy.orm import Session
 
-from core.db import affected, plain_rows, utcnow
 from core.errors import NotFound
-from core.jobs import add_job
 from core.models import (
     DocumentRow,
     EntityAliasRow,
@@ -22,15 +18,13 @@ from core.models import (
     PassageRow,
 )
 from core.types import Scope
-from core.worker import Task
-from ingest.catalogue import MAX_ALIAS_CHARS, Alias, Catalogue, CatalogueEntity, alias_key
+from ingest.catalogue import MAX_ALIAS_CHARS, alias_key
 from ingest.growth import GROWN
 from ingest.nil_clusters import PERSON, SEPARATOR
 from ingest.repository import in_scope
-from ingest.values import Entity, EntityEvent, EntityMention
+from ingest.values import Entity, EntityEvent
 
 _BESIDE = 8  # organisations told of a person
-_CLOCK_SLACK = timedelta(seconds=60)  # between the machines that write aliases
 
 
 def visible(scope: Scope) -> ColumnElement[bool]:
@@ -53,15 +47,6 @@ def visible(scope: Scope) -> ColumnElement[bool]:
         .exists()
     )
     return and_(EntityRow.tenant_id == scope.tenant_id, or_(EntityRow.provenance != GROWN, named))
-
-
-def catalogued(tenant_id: str) -> ColumnElement[bool]:
-    """Entities that linking holds in memory: all but those that documents brought and nobody touched."""
-    touched = select(EntityEventRow.entity_id).where(EntityEventRow.tenant_id == tenant_id)
-    return and_(
-        EntityRow.tenant_id == tenant_id,
-        or_(EntityRow.provenance != GROWN, EntityRow.merged_into.is_not(None), EntityRow.id.in_(touched)),
-    )
 
 
 def find_entity(session: Session, scope: Scope, entity_id: str, *, lock: bool = False) -> EntityRow:
@@ -255,213 +240,3 @@ def event_value(row: EntityEventRow) -> EntityEvent:
     return EntityEvent(
         row.id, row.entity_id, row.action, dict(row.payload), row.principal, row.undone, row.at
     )
-
-
-# -- mentions ----------------------------------------------------------------------------------
-
-
-def move_mentions(
-    session: Session,
-    tenant_id: str,
-    source: str,
-    target: str | None,
-    note: str,
-    *,
-    document_ids: Sequence[str] | None = None,
-) -> int:
-    """Re-link mentions of `source` to `target` (None: NIL) and append `note` to their reasons."""
-    query = update(MentionRow).where(MentionRow.tenant_id == tenant_id, MentionRow.entity_id == source)
-    if document_ids is not None:
-        query = query.where(MentionRow.document_id.in_(document_ids))
-    return affected(session.execute(query.values(entity_id=target, reason=MentionRow.reason + f";{note}")))
-
-
-def move_mentions_back(session: Session, tenant_id: str, holder: str | None, original: str, note: str) -> int:
-    """Undo `move_mentions`: those that `holder` got by `note` return to `original`."""
-    held = MentionRow.entity_id.is_(None) if holder is None else MentionRow.entity_id == holder
-    return affected(
-        session.execute(
-            update(MentionRow)
-            .where(
-                MentionRow.tenant_id == tenant_id,
-                held,
-                MentionRow.reason.contains(f";{note}", autoescape=True),
-            )
-            .values(entity_id=original, reason=func.replace(MentionRow.reason, f";{note}", ""))
-        )
-    )
-
-
-def mentions_page(
-    session: Session, scope: Scope, entity_id: str, *, after: int | None, limit: int
-) -> list[EntityMention]:
-    """Mentions of an entity in the live documents that the scope may read, oldest first."""
-    query = (
-        select(MentionRow, PassageRow, DocumentRow.name)
-        .join(PassageRow, PassageRow.id == MentionRow.passage_id)
-        .join(
-            DocumentRow,
-            and_(DocumentRow.id == MentionRow.document_id, DocumentRow.live_version == MentionRow.version),
-        )
-        .where(
-            MentionRow.tenant_id == scope.tenant_id,
-            MentionRow.entity_id == entity_id,
-            in_scope(scope, PassageRow.tenant_id, PassageRow.collection_id),
-        )
-    )
-    if after is not None:
-        query = query.where(MentionRow.id > after)
-    return [
-        EntityMention(
-            id=mention.id,
-            document_id=mention.document_id,
-            document_name=name,
-            passage_id=passage.id,
-            version=mention.version,
-            start=mention.start,
-            end=mention.end,
-            surface=mention.surface,
-            score=mention.score,
-            reason=mention.reason,
-            passage_start=passage.start,
-            text=passage.text,
-        )
-        for mention, passage, name in session.execute(query.order_by(MentionRow.id).limit(limit))
-    ]
-
-
-def documents_naming(session: Session, tenant_id: str, entity_id: str) -> list[str]:
-    """Ids of the documents with a mention of the entity."""
-    return list(
-        session.scalars(
-            select(MentionRow.document_id)
-            .where(MentionRow.tenant_id == tenant_id, MentionRow.entity_id == entity_id)
-            .distinct()
-        )
-    )
-
-
-def mentions_named(session: Session, tenant_id: str, alias: str) -> list[MentionRow]:
-    """Mentions whose surface folds like `alias`."""
-    rows = session.scalars(
-        select(MentionRow).where(
-            MentionRow.tenant_id == tenant_id,
-            (MentionRow.surface == alias) | (func.lower(MentionRow.surface) == alias.lower()),
-        )
-    )
-    return [r for r in rows if alias_key(r.surface) == alias_key(alias)]
-
-
-def ask_relink(session: Session, tenant_id: str, change: str, entity_ids: Sequence[str] = ()) -> str:
-    """Queue a re-link of the documents that aliases changed in this transaction concern.
-
-    Args:
-        session: the write session that changes them.
-        tenant_id: whose catalogue it is.
-        change: a name for the change; asking twice for one queues one job.
-        entity_ids: entities whose mentions are linked anew as well, because an alias of theirs went.
-
-    Returns:
-        The job's id.
-    """
-    since = utcnow() - _CLOCK_SLACK
-    return add_job(
-        session,
-        Task.RELINK,
-        tenant_id=tenant_id,
-        subject_kind="catalogue",
-        subject_id=tenant_id,
-        attempt_key=change[:40],
-        gives_way=True,
-        since=since.isoformat(),
-        entity_ids=list(entity_ids),
-    )
-
-
-# -- catalogue ---------------------------------------------------------------------------------
-
-
-def catalogue_stamp(session: Session, tenant_id: str) -> tuple[int, int, int]:
-    """Changes whenever the tenant's catalogue does; every change is an event or the undoing of one."""
-    ((newest, undone, entities),) = plain_rows(session, _stamp(), {"tenant": tenant_id})
-    return int(newest or 0), int(undone or 0), int(entities or 0)
-
-
-@lru_cache(maxsize=1)
-def _stamp() -> Select[*tuple[Any, ...]]:
-    tenant = bindparam("tenant")
-    entities = (
-        select(func.count())
-        .select_from(EntityRow)
-        .where(EntityRow.tenant_id == tenant, EntityRow.provenance != GROWN)
-        .scalar_subquery()
-    )
-    undone = func.sum(case((EntityEventRow.undone, 1), else_=0))
-    return select(func.max(EntityEventRow.id), undone, entities).where(EntityEventRow.tenant_id == tenant)
-
-
-def load_catalogue(session: Session, tenant_id: str) -> Catalogue:
-    """The tenant's catalogue with every override in force applied."""
-    rows = session.execute(
-        select(
-            EntityRow.id,
-            EntityRow.type,
-            EntityRow.name,
-            EntityRow.description,
-            EntityRow.merged_into,
-            EntityRow.provenance,
-        ).where(catalogued(tenant_id), EntityRow.blocked.is_(False))
-    ).all()
-    merged: dict[str, str | None] = {r.id: r.merged_into for r in rows}
-    target = _merge_targets(merged)
-    aliases = session.execute(
-        select(EntityAliasRow.entity_id, EntityAliasRow.folded, EntityAliasRow.alias, EntityAliasRow.weight)
-        .join(EntityRow, EntityRow.id == EntityAliasRow.entity_id)
-        .where(EntityAliasRow.tenant_id == tenant_id, catalogued(tenant_id))
-    )
-    pins: dict[str, str] = {}
-    splits: dict[tuple[str, str], str] = {}
-    for event in active_events(session, tenant_id, ["pin_alias", "split"]):
-        if event.action == "pin_alias":
-            pins[alias_key(event.payload["alias"])] = target.get(event.entity_id) or event.entity_id
-            continue
-        for ids, entity_id in (
-            (event.payload["kept_document_ids"], event.entity_id),
-            (event.payload["document_ids"], event.payload["entity_id"]),
-        ):
-            final = target.get(entity_id) or entity_id
-            splits.update({(event.entity_id, document_id): final for document_id in ids})
-    # A name alone never means a person whom documents brought (ADR 0019), whatever was decided about them,
-    # unless somebody pinned a name to the person or split them in two.
-    by_name = {*pins.values(), *(i for i, _ in splits)}
-    unnamed = {r.id for r in rows if r.provenance == GROWN and r.type == PERSON} - by_name
-    return Catalogue.build(
-        (CatalogueEntity(r.id, r.type, r.name, r.description) for r in rows if r.merged_into is None),
-        (
-            Alias(
-                target[a.entity_id],
-                a.folded,
-                a.alias,
-                a.weight,
-                "" if target[a.entity_id] == a.entity_id else a.entity_id,
-            )
-            for a in aliases
-            if a.entity_id in target and a.entity_id not in unnamed
-        ),
-        pins,
-        splits,
-    )
-
-
-def _merge_targets(merged_into: Mapping[str, str | None]) -> dict[str, str]:
-    """Follow merges to their end; an entity whose target is blocked drops out."""
-    targets: dict[str, str] = {}
-    for entity_id in merged_into:
-        at: str | None = entity_id
-        seen: set[str] = set()
-        while at is not None and at in merged_into and merged_into[at] is not None and at not in seen:
-            seen.add(at)
-            at = merged_into[at]
-        if at is not None and at in merged_into and at not in seen:
-            targets[entity_id] = at
-    return targets

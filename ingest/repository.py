@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, false, func, not_, or_, select, text, tuple_
+from sqlalchemy import ColumnElement, and_, false, func, not_, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -18,16 +17,14 @@ from core.models import (
     DocumentRow,
     DocumentVersionRow,
     JobRow,
-    MentionRow,
     PassageRow,
 )
 from core.types import DocumentStatus, JobStatus, Lang, Passage, Scope, Span
-from ingest.near_duplicates import ids_with_near_duplicates, near_duplicates_of
+from ingest.near_duplicates import ids_with_near_duplicates
 from ingest.recipe import Recipe
-from ingest.values import Collection, Counts, Document, NearDuplicate, Problem, Progress, Trust
+from ingest.values import Collection
+from ingest.wanted_recipes import is_outdated, own_choices
 
-SETTLED = (DocumentStatus.READY.value, DocumentStatus.FAILED.value)
-_READY = DocumentStatus.READY.value
 OPEN_JOBS = (JobStatus.WAITING.value, JobStatus.RUNNING.value)
 
 
@@ -180,60 +177,6 @@ def find_version(session: Session, document: DocumentRow, version: int | None) -
     return row
 
 
-def own_choices(stored: str) -> dict[str, Any]:
-    """The choices of a document, as its row holds them."""
-    return json.loads(stored) if stored else {}
-
-
-def stored_choices(chosen: dict[str, Any]) -> str:
-    """The form in which a document's row holds its choices: equal choices are equal strings."""
-    return json.dumps(chosen, sort_keys=True) if chosen else ""
-
-
-def wanted_recipes(session: Session, rows: Sequence[DocumentRow]) -> dict[str, str]:
-    """Per document: the digest that a version made now would get."""
-    ids = {r.collection_id for r in rows}
-    chosen = dict(
-        session.execute(select(CollectionRow.id, CollectionRow.parse).where(CollectionRow.id.in_(ids))).all()
-    )
-    made: dict[tuple[str, str], str] = {}
-    for row in rows:
-        key = (row.collection_id, row.parse)
-        if key not in made:
-            made[key] = Recipe.of(chosen.get(row.collection_id, {}), own_choices(row.parse)).digest
-    return {row.id: made[row.collection_id, row.parse] for row in rows}
-
-
-def is_outdated(session: Session, within: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Settled documents of `within` whose newest version was made or tried with another recipe than today's.
-
-    Few different choices are in use at a time, so each is compared by its digest.
-    """
-    used = session.execute(
-        select(DocumentRow.collection_id, DocumentRow.parse, CollectionRow.parse)
-        .join(CollectionRow, CollectionRow.id == DocumentRow.collection_id)
-        .where(within)
-        .group_by(DocumentRow.collection_id, DocumentRow.parse, CollectionRow.parse)
-    ).all()
-    v = DocumentVersionRow
-    return or_(
-        false(),
-        *(
-            and_(
-                DocumentRow.collection_id == collection_id,
-                DocumentRow.parse == own,
-                DocumentRow.status.in_(SETTLED),
-                exists().where(
-                    v.document_id == DocumentRow.id,
-                    v.version == DocumentRow.latest_version,
-                    v.recipe != Recipe.of(shared, own_choices(own)).digest,
-                ),
-            )
-            for collection_id, own, shared in used
-        ),
-    )
-
-
 def documents_page(
     session: Session,
     scope: Scope,
@@ -261,113 +204,6 @@ def documents_page(
     if cursor is not None:
         query = query.where(DocumentRow.id < cursor)
     return list(session.scalars(query.order_by(DocumentRow.id.desc()).limit(limit)))
-
-
-def document_values(session: Session, rows: Sequence[DocumentRow]) -> tuple[Document, ...]:
-    """Rows to values; stage, progress and counts come from the jobs and outputs themselves."""
-    keys = [(r.id, r.latest_version) for r in rows]
-    if not keys:
-        return ()
-    # Read columns, not rows: a list must not load the texts.
-    v = DocumentVersionRow
-    columns = (
-        v.document_id, v.media_type, v.declared_type, v.size_bytes, v.encoding, v.encoding_confidence,
-        v.title, v.lang, v.pages, v.warnings, v.passage_count, v.properties, v.parse, v.parser_version,
-        v.recipe,
-    )  # fmt: skip
-    versions = {
-        r.document_id: r
-        for r in session.execute(select(*columns).where(tuple_(v.document_id, v.version).in_(keys)))
-    }
-    jobs = _present_jobs(session, [(r.id, r.latest_version) for r in rows if r.status != _READY])
-    counts = _mention_counts(session, keys)
-    wanted = wanted_recipes(session, rows)
-    near = near_duplicates_of(session, [r.id for r in rows])
-    return tuple(
-        _document_value(
-            r, versions[r.id], jobs.get(r.id), counts.get(r.id, (0, 0)), wanted[r.id], near.get(r.id, ())
-        )
-        for r in rows
-    )
-
-
-def _present_jobs(session: Session, keys: Sequence[tuple[str, int]]) -> dict[str, Any]:
-    """Per document: the open job of its newest version, or the job that ended last."""
-    jobs: dict[str, Any] = {}
-    if not keys:
-        return jobs
-    j = JobRow
-    rows = session.execute(
-        select(
-            j.id, j.subject_id, j.task, j.status, j.progress_done, j.progress_total, j.error_code,
-            j.error_detail, j.created_at,
-        ).where(j.subject_kind == "document", tuple_(j.subject_id, j.subject_version).in_(keys))
-    ).all()  # fmt: skip
-    for row in sorted(rows, key=lambda j: (j.status in OPEN_JOBS, j.created_at, j.id)):
-        jobs[row.subject_id] = row
-    return jobs
-
-
-def _mention_counts(session: Session, keys: Sequence[tuple[str, int]]) -> dict[str, tuple[int, int]]:
-    rows = session.execute(
-        select(MentionRow.document_id, func.count(), func.count(MentionRow.entity_id.distinct()))
-        .where(tuple_(MentionRow.document_id, MentionRow.version).in_(keys))
-        .group_by(MentionRow.document_id)
-    )
-    return {document_id: (int(mentions), int(entities)) for document_id, mentions, entities in rows}
-
-
-def _document_value(
-    row: DocumentRow,
-    version: Any,
-    job: Any,
-    counts: tuple[int, int],
-    wanted: str,
-    near: tuple[NearDuplicate, ...],
-) -> Document:
-    status = DocumentStatus(row.status)
-    error = None
-    if row.error_code is not None and status is DocumentStatus.FAILED:
-        error = Problem(row.error_code, row.error_detail or "")
-    elif job is not None and job.error_code is not None and job.status in OPEN_JOBS:
-        error = Problem(job.error_code, job.error_detail or "")  # waits for its next attempt
-    total = version.passage_count
-    progress = Progress(total, total) if job is None else _progress(job)
-    return Document(
-        id=row.id,
-        collection_id=row.collection_id,
-        name=row.name,
-        status=status,
-        stage=job.task.rpartition(".")[2] if job else None,
-        progress=progress,
-        error=error,
-        version=row.latest_version,
-        live_version=row.live_version,
-        media_type=version.media_type or version.declared_type,
-        size_bytes=version.size_bytes,
-        encoding=version.encoding,
-        encoding_confidence=version.encoding_confidence,
-        title=version.title,
-        lang=version.lang,
-        pages=version.pages,
-        counts=Counts(total, *counts),
-        warnings=tuple(version.warnings),
-        tags=tuple(row.tags),
-        trust=Trust(row.trust),
-        metadata=dict(row.meta),
-        properties=dict(version.properties),
-        parse=dict(version.parse),
-        parser_version=version.parser_version,
-        outdated=row.status in SETTLED and version.recipe != wanted,
-        near_duplicates=near,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-    )
-
-
-def _progress(job: Any) -> Progress:
-    """The last unit counts when the stage's end is stored: nothing is complete before that."""
-    return Progress(min(job.progress_done, max(job.progress_total - 1, 0)), job.progress_total)
 
 
 def add_version(session: Session, document_id: str, version: int, **values: Any) -> None:

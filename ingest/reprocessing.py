@@ -23,6 +23,7 @@ from core.types import DocumentStatus, JobStatus, Scope
 from core.worker import Task
 from ingest import repository
 from ingest.documents import begin_again
+from ingest.wanted_recipes import SETTLED, is_outdated
 
 _WINDOW = 100  # documents of one walk in work at a time; a top-up every 5 s feeds up to 20 a second
 _OPEN = (JobStatus.WAITING.value, JobStatus.RUNNING.value)
@@ -197,8 +198,8 @@ def _wanted(session: Session, collection_id: str, only: Only) -> ColumnElement[b
     if only is Only.FAILED:
         return and_(within, DocumentRow.status == DocumentStatus.FAILED.value)
     if only is Only.OUTDATED:
-        return and_(within, repository.is_outdated(session, within))
-    return and_(within, DocumentRow.status.in_(repository.SETTLED))
+        return and_(within, is_outdated(session, within))
+    return and_(within, DocumentRow.status.in_(SETTLED))
 
 
 def _end(row: ReprocessRow, status: WalkStatus) -> None:

@@ -16,9 +16,10 @@ from core.packs import pack_path
 from core.settings import get_settings
 from core.types import JobStatus, Passage, Scope
 from core.worker import Task, get_app, next_stage
-from ingest import entity_repository, recycle, repository, writing
+from ingest import recycle, repository, writing
 from ingest.blobs import BlobStore
 from ingest.catalogue import Catalogue
+from ingest.catalogue_repository import catalogue_stamp, load_catalogue
 from ingest.near_duplicates import find_pairs
 from ingest.relink import relink as relink_affected
 from ingest.relink import relink_version
@@ -155,12 +156,12 @@ _catalogues: dict[tuple[str, str], tuple[tuple[int, int, int], Catalogue]] = {} 
 
 def _catalogue(session: Session, tenant_id: str) -> Catalogue:
     """The tenant's catalogue, kept in this process for as long as it stays the same."""
-    stamp = entity_repository.catalogue_stamp(session, tenant_id)
+    stamp = catalogue_stamp(session, tenant_id)
     key = (str(session.get_bind().engine.url), tenant_id)
     known = _catalogues.get(key)
     if known is None or known[0] != stamp:
         _catalogues.clear()  # one tenant at a time: a catalogue may be large
-        known = _catalogues[key] = (stamp, entity_repository.load_catalogue(session, tenant_id))
+        known = _catalogues[key] = (stamp, load_catalogue(session, tenant_id))
     return known[1]
 
 

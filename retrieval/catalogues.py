@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from core.db import Database
 from ingest.catalogue import Catalogue
-from ingest.entity_repository import catalogue_stamp, load_catalogue
+from ingest.catalogue_repository import catalogue_stamp, load_catalogue
 
 _TENANTS = 8  # whose catalogues are kept: one may be large, and the next question loads it again
 

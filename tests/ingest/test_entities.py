@@ -8,7 +8,8 @@ import pytest
 from core.db import Database
 from core.errors import Conflict, InvalidInput, NotFound
 from core.types import Scope
-from ingest import entity_repository, service
+from ingest import service
+from ingest.catalogue_repository import catalogue_stamp, load_catalogue
 from ingest.values import Entity
 from tests.ingest.lifecycle import SCOPE, STRANGER, TENANT, get, make_live, make_tenants, run_waiting, upload
 
@@ -273,7 +274,7 @@ def test_a_chain_of_merges_links_to_its_end(database: Database) -> None:
     with database.write() as session:
         service.merge_entities(session, SCOPE, entity_id=b, others=[a])
         service.merge_entities(session, SCOPE, entity_id=c, others=[b])
-        known = entity_repository.load_catalogue(session, TENANT)
+        known = load_catalogue(session, TENANT)
     (candidate,) = known.candidates("Ay")
     assert (candidate.entity.id, candidate.via) == (c, a)
 
@@ -284,7 +285,7 @@ def test_every_change_of_the_catalogue_changes_its_stamp(database: Database) -> 
 
     def note() -> None:
         with database.read() as session:
-            stamps.append(entity_repository.catalogue_stamp(session, TENANT))
+            stamps.append(catalogue_stamp(session, TENANT))
 
     note()
     a, b = load(database, {"name": "Ay"}, {"name": "Bee"})

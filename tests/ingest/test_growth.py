@@ -13,7 +13,7 @@ from core.models import EntityRow, JobRow, MentionRow, TenantRow
 from core.types import LinkedMention, Role, Scope, Span
 from core.worker import Task
 from ingest import service, tasks, writing
-from ingest.entity_repository import catalogue_stamp, load_catalogue
+from ingest.catalogue_repository import catalogue_stamp, load_catalogue
 from tests.ingest.lifecycle import SCOPE, TENANT, make_tenants, run_waiting, upload
 
 ZH = {

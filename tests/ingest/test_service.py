@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 from core import streams
 from core.db import Database
 from core.errors import Conflict, Forbidden, InvalidInput, NotFound
-from core.jobs import fail_job
+from core.job_failures import fail_job
 from core.models import ClaimRow, DocumentRow, DocumentVersionRow, EvidenceRow, JobRow, QueryRow
 from core.redis_client import get_redis
 from core.types import DocumentStatus, JobStatus, Role, Scope, Span
