@@ -29,6 +29,7 @@ from core.retry import classify
 from core.settings import get_settings
 from core.worker import Task
 from ingest.clean import visible
+from retrieval import going_live
 from retrieval import index_repository as repository
 from retrieval.embed import Encoded, Vectors, reuse_vectors, usable
 from retrieval.writer import IndexWriter, VectorSpace, index_writer
@@ -285,7 +286,7 @@ class IndexJobs:
     def _go_live(self, session: Session, writer: IndexWriter, job: OpenJob) -> bool:
         run = job.run
         run.close(session)
-        gone = repository.make_live(session, run.subject_id, run.subject_version, job.warnings)
+        gone = going_live.make_live(session, run.subject_id, run.subject_version, job.warnings)
         if gone:
             writer.append(session, "delete", run.subject_id, run.subject_version, sorted(gone))
         return bool(gone)

@@ -16,8 +16,8 @@ from core.models import (
     TenantRow,
 )
 from core.types import Scope, Tier
+from retrieval import going_live, placing, placing_job
 from retrieval import index_repository as repository
-from retrieval import placing, placing_job
 from retrieval.manifest import IndexFolder
 from retrieval.tiers import IndexReader
 from retrieval.writer import VectorSpace, index_writer
@@ -100,7 +100,7 @@ class Corpus:
                 writer.append(session, "add", document, version, ids)
             writer.catch_up()
             with self.db.write() as session:
-                gone = repository.make_live(session, document, version, [])
+                gone = going_live.make_live(session, document, version, [])
                 if gone:
                     writer.append(session, "delete", document, version, sorted(gone))
             writer.catch_up()

@@ -11,6 +11,7 @@ from core.errors import ConfigError, LeaseLost, TransientError
 from core.models import BuildRow, DocumentRow, LeaseRow
 from core.settings import Settings
 from core.types import Scope
+from retrieval import going_live
 from retrieval import index_repository as repository
 from retrieval.files import DamagedIndex
 from retrieval.lease import writer_lease
@@ -132,7 +133,7 @@ def test_an_older_version_that_comes_late_does_not_go_live(corpus: Corpus) -> No
     corpus.document(2, document=document)
     corpus.index(document)
     with corpus.db.write() as session:
-        gone = repository.make_live(session, document, 1, [])
+        gone = going_live.make_live(session, document, 1, [])
         assert session.get_one(DocumentRow, document).live_version == 2
         assert gone == set()
 

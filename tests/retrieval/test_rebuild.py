@@ -12,7 +12,7 @@ from core.db import Database
 from core.models import PassageVectorRow
 from core.settings import Settings, get_settings
 from core.types import Scope, Tier
-from retrieval import index_repository as repository
+from retrieval import going_live
 from retrieval.build_files import BuildState
 from retrieval.build_gate import BuildRejected
 from retrieval.builds import COMPACT, FULL, ROLLBACK
@@ -173,7 +173,7 @@ def test_a_build_that_lacks_live_vectors_is_rejected_and_changes_nothing(corpus:
     state = build.build()
     hidden = corpus.document(2)  # becomes live, and no log entry tells of it
     with corpus.db.write() as session:
-        repository.make_live(session, hidden, 1, [])
+        going_live.make_live(session, hidden, 1, [])
     with pytest.raises(BuildRejected, match="holds 3 vectors of the hot tier, the database 5"):
         swap(corpus, build, state)
     assert corpus.folder.current_generation() == before
