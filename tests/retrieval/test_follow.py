@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 
 import pytest
 
@@ -14,6 +13,7 @@ from retrieval import tiers
 from retrieval.follow import follow
 from retrieval.manifest import IndexFolder
 from tests.retrieval.indexing import Corpus
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -27,10 +27,7 @@ def test_a_new_generation_is_loaded_without_a_question(corpus: Corpus) -> None:
     assert reader.snapshot().dense.live_count == 2
     stop = follow(reader)
     corpus.index(corpus.document(3))
-    published = time.monotonic()
-    while reader._snapshot.dense.live_count != 5:
-        assert time.monotonic() - published < 5
-        time.sleep(0.01)
+    until(lambda: reader._snapshot.dense.live_count == 5)
     stop.set()
 
 
@@ -60,11 +57,12 @@ def test_a_question_waits_for_no_generation_that_is_being_loaded(
 
 def test_the_thread_ends_with_its_reader(corpus: Corpus) -> None:
     follow(corpus.reader())
-    ends = time.monotonic() + 5
-    while any(thread.name == "follow" for thread in threading.enumerate()):
-        assert time.monotonic() < ends
+
+    def ended() -> bool:
         gc.collect()  # a reader and its snapshot know each other
-        time.sleep(0.01)
+        return not any(thread.name == "follow" for thread in threading.enumerate())
+
+    until(ended)
 
 
 def test_what_cannot_be_loaded_is_told_once_and_tried_again(
@@ -79,7 +77,6 @@ def test_what_cannot_be_loaded_is_told_once_and_tried_again(
 
     monkeypatch.setattr(reader, "snapshot", failing)
     stop = follow(reader)
-    while len(tries) < 3:
-        time.sleep(0.01)
+    until(lambda: len(tries) >= 3)
     stop.set()
     assert [record.message for record in caplog.records].count("generation_not_loaded") == 1

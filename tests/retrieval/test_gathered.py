@@ -8,6 +8,7 @@ import pytest
 
 from retrieval.gathered import Gathered
 from retrieval.vector_tier import Batch, Vector
+from tests.support.waiting import until
 
 
 class Slow:
@@ -36,8 +37,7 @@ def asked(gathered: Gathered, many: Slow, numbers: list[int], keys: list[str]) -
         first = pool.submit(one, numbers[0], keys[0])
         assert many.begun.wait(20)
         others = [pool.submit(one, n, key) for n, key in zip(numbers[1:], keys[1:], strict=True)]
-        while len(gathered._waiting) < len(others):
-            threading.Event().wait(0.001)
+        until(lambda: len(gathered._waiting) == len(others))
         many.go.set()
         return [one.result(20) for one in (first, *others)]
 

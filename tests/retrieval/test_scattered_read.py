@@ -53,7 +53,10 @@ def test_a_forked_process_reads_with_a_list_of_its_own(opened: tuple[int, np.nda
     rows = np.arange(100)
     read_scattered(handle, rows * 64, 64)
     if not (child := os.fork()):
-        same = np.array_equal(read_scattered(handle, rows * 64, 64), content[:100])
-        os._exit(0 if same else 1)
+        same = False
+        try:
+            same = np.array_equal(read_scattered(handle, rows * 64, 64), content[:100])
+        finally:
+            os._exit(0 if same else 1)  # whatever it met, the child must not go on with the tests
     assert os.waitpid(child, 0)[1] == 0
     assert np.array_equal(read_scattered(handle, rows * 64, 64), content[:100])
