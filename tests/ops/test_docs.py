@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,17 @@ _PATH = re.compile(
     r"`((?:core|ingest|retrieval|generation|api|migrations|tests|scripts|docs|deploy)/[\w./-]+)`"
 )
 _DOOR = re.compile(r"(?:GET|POST|PUT|PATCH|DELETE)(?:\|[A-Z]+)* (/v1/[\w/{}|.-]*[\w}])")
+_PARAMETER = re.compile(r"\{[^}]*\}")  # `/v1/admin/tiers/{hot|warm}/rebuild` names a parameter's values
+
+
+@cache
+def commands() -> Any:
+    return get_command(make_cli())
+
+
+@cache
+def known_doors() -> frozenset[str]:
+    return frozenset(_PARAMETER.sub("{}", route.path) for route in doors(create_app(Settings())))
 
 
 @pytest.fixture(params=DOCS, ids=lambda path: path.name)
@@ -36,25 +48,18 @@ def test_settings_exist(text: str) -> None:
 
 
 def test_commands_exist(text: str) -> None:
-    cli: Any = get_command(make_cli())
     for line in re.findall(r"(?:`|^|\$ )geo ([a-z][^`\n]*)", text, re.MULTILINE):
         words = re.findall(r"[a-z][a-z-]*|\S+", line)
-        at = cli
+        at = commands()
         while getattr(at, "commands", None) and words and re.fullmatch(r"[a-z][a-z-]*", words[0]):
             assert words[0] in at.commands, f"geo {line}"
             at = at.commands[words.pop(0)]
 
 
 def test_doors_exist(text: str) -> None:
-    known = {re.sub(r"\{\w+\}", "{}", route.path) for route in doors(create_app(Settings()))}
     for path in _DOOR.findall(text):
-        for one in _alternatives(re.sub(r"\{\w+\}", "{}", path)):
-            assert one in known or any(k.startswith(f"{one}/") for k in known), path
-
-
-def _alternatives(path: str) -> list[str]:
-    """`/v1/admin/tiers/{hot|warm}/rebuild` is a door with a parameter."""
-    return [re.sub(r"\{[^}]*\|[^}]*\}", "{}", path)]
+        door = _PARAMETER.sub("{}", path)
+        assert door in known_doors() or any(one.startswith(f"{door}/") for one in known_doors()), path
 
 
 def test_files_exist(text: str) -> None:
