@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner as CommandRunner
 from prometheus_client.metrics import MetricWrapperBase
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -119,7 +120,7 @@ def test_every_setting_has_help() -> None:
 
 def test_every_command_has_help_and_json() -> None:
     """`serve` and the interactive parts print no result, so they need no `--json`."""
-    runner, app = CliRunner(), make_cli()
+    runner, app = CommandRunner(), get_command(make_cli())
     without = {"serve", "parse"}
 
     def walk(command: Any, path: list[str]) -> None:
@@ -134,4 +135,4 @@ def test_every_command_has_help_and_json() -> None:
             bare = [p.name for p in child.params if not getattr(p, "hidden", False) and not p.help]
             assert bare == [], [*path, name]
 
-    walk(get_command(app), [])
+    walk(app, [])
