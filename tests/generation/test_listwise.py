@@ -158,6 +158,8 @@ def test_a_model_that_stalls_costs_the_budget_and_the_answer_is_written(
     assert stage.answer(query_id).status == "answered"
 
 
+@pytest.mark.engine
+@pytest.mark.timeout(600)
 def test_the_default_model_does_not_pass(engine: LocalEngine, sqlite_database: Database) -> None:
     stage = Stage(sqlite_database)
     stage.runtime = EngineRuntime(lambda: engine, die=stage.exits.append)

@@ -215,6 +215,8 @@ def test_a_replay_searches_for_the_same_variants_without_the_model(asked: Asked)
     assert asked.library.row(again).variants == [WHOLE.as_json()]
 
 
+@pytest.mark.engine
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ["llm", "hyde"])
 def test_the_real_engine_writes_one_line_or_is_late(
     engine: LocalEngine, sqlite_database: Database, ready: None, kind: str
