@@ -1,9 +1,10 @@
 """A question that leans on the turns before it, made whole by rules. Pure.
 
 `When was it last serviced?` finds nothing by itself. What it leans on is what the turns before were about:
-their names and codes, else what stands around the question word. A pronoun is replaced by a name; whatever
-else is missing is put before the question, where routes by words and by meaning both see it. A question that
-stands by itself is left as it is: adding an old topic to a new question would find the old answers again.
+their names and codes, else what stands around the question word. A pronoun is replaced by a name; a
+bare noun by the name that ends in it (`bare_nouns.py`); whatever else is missing is put before the question,
+where routes by words and by meaning both see it. A question that stands by itself is left as it is: adding
+an old topic to a new question would find the old answers again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 import regex
 
 from core.types import Lang
+from retrieval.bare_nouns import bare_noun
 from retrieval.identifiers import code_texts
 from retrieval.language import question_language
 
@@ -91,7 +93,7 @@ class Rewritten:
     Attributes:
         text: the question, whole.
         topic: what was carried over; empty when nothing was.
-        why: `pronoun`, `fragment` or empty.
+        why: `noun`, `pronoun`, `fragment` or empty.
     """
 
     text: str
@@ -104,9 +106,13 @@ def rewritten(question: str, history: Turns, names_in: NamesIn | None = None) ->
 
     Args:
         question: as asked.
-        history: `{role, content}`, oldest first; the last `MAX_TURNS` count.
+        history: `{role, content}`, oldest first; the last `MAX_TURNS` count, but for names that a bare noun
+            of the question ends: these are looked for in all.
         names_in: names that are known beside those that spelling shows.
     """
+    said = [turn.get("content", "") for turn in history if turn.get("role") == "user"]
+    if (noun := bare_noun(question, said)) is not None:
+        return Rewritten(question[: noun.start] + noun.name + question[noun.end :], noun.name, "noun")
     turns = list(history)[-MAX_TURNS:]
     if not any(turn.get("role") == "user" for turn in turns):
         return Rewritten(question)

@@ -175,6 +175,7 @@ def eval_retrieval(
     Args:
         corpus: `_id, title, text` lines.
         queries: `_id, text` lines; those marked `answerable: false` are asked for their relevance alone.
+            One with a `history` is a turn of a conversation: it is made whole as the product does it.
         qrels: judgements.
         limit: ask only the first so many judged questions.
         keep: a folder that the ingested corpus stays in and is taken from the next time.
@@ -185,13 +186,14 @@ def eval_retrieval(
     """
     documents, judged = read_corpus(corpus), read_qrels(qrels)
     lines = read_jsonl(queries, "_id", "text")
-    asked = [(str(q["_id"]), str(q["text"])) for q in lines if str(q["_id"]) in judged][:limit]
+    judged_lines = [q for q in lines if str(q["_id"]) in judged][:limit]
     unanswerable = [str(q["text"]) for q in lines if q.get("answerable") is False][:limit]
     with scratch_stack(keep) as stack:
         begun = time.perf_counter()
         known = {*stack.corpus_ids.values(), *stack.same}
         stack.ingest([d for d in documents if d.id not in known], report_progress("ingest"))
         ingest_s = time.perf_counter() - begun
+        asked = [(str(q["_id"]), _whole(stack, q)) for q in judged_lines]
         figures = _ask_all(stack, asked, judged, unanswerable)
     return {
         **figures,
@@ -199,11 +201,36 @@ def eval_retrieval(
         "machine": machine(),
         "versions": versions(*LIBRARIES),
         "seed": SEED,
-        "sizes": {"documents": len(documents), "questions": len(asked)},
+        "sizes": {
+            "documents": len(documents),
+            "questions": len(asked),
+            "with_turns_before": sum(1 for q in judged_lines if q.get("history")),
+        },
         "encoder": get_settings().packs.encoder,
         "peer": None,
         "limit": limit,
     }
+
+
+def turns_before(history: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Turns as `{role, content}`, oldest first; sets may give them as `{question, answers}` instead."""
+    turns: list[dict[str, str]] = []
+    for turn in history:
+        if "question" in turn:
+            answers = "；".join(map(str, turn.get("answers", ())))
+            turns.append({"role": "user", "content": str(turn["question"])})
+            turns.append({"role": "assistant", "content": answers})
+        else:
+            turns.append({"role": str(turn["role"]), "content": str(turn["content"])})
+    return turns
+
+
+def _whole(stack: ScratchStack, line: Mapping[str, Any]) -> str:
+    """The question of a line as it is searched for."""
+    from retrieval.whole_question import whole_question
+
+    turns = turns_before(line.get("history") or ())
+    return whole_question(stack.db, stack.scope.tenant_id, str(line["text"]), turns).text
 
 
 def _ask_all(

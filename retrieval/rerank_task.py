@@ -25,13 +25,10 @@ from core.types import AnswerStatus, JobStatus, Passage, Scope
 from core.worker import Task, get_app, next_stage, worker_name
 from retrieval import query_repository
 from retrieval.cascade import Plan
-from retrieval.catalogues import catalogue_of
 from retrieval.cross_encoder import configured_reranker
 from retrieval.depth import AUTO, Depth
-from retrieval.entity_names import named_in
 from retrieval.evidence_choice import FindNeighbours, choose_evidence
 from retrieval.filters import parse_filters
-from retrieval.followup import Rewritten, rewritten
 from retrieval.index_repository import store_tokens
 from retrieval.neighbours import Neighbour, neighbours_of
 from retrieval.profile import Profile
@@ -45,6 +42,7 @@ from retrieval.recall_store import keep_question
 from retrieval.search_page import search_page, search_payload
 from retrieval.source_dates import too_old
 from retrieval.tier_metrics import TIER_METRICS
+from retrieval.whole_question import whole_question
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +79,8 @@ def rerank_query(run: JobRun) -> None:
     if query.cancel_requested:
         _end_cancelled(run, query.id)
         return
-    prepared = Prepared(query, _scope(query), _asked(run.db, query), plan, profile)
+    asked = whole_question(run.db, query.tenant_id, query.question, query.history)
+    prepared = Prepared(query, _scope(query), asked, plan, profile)
     from retrieval.tiers import get_reader
     from retrieval.vector_pages import follow_plan
 
@@ -126,19 +125,6 @@ def plan_of(query: StoredQuery, profile: Profile, settings: RetrievalSettings) -
         threshold=settings.refusal_threshold if threshold is None else threshold,
         forced=Depth(depth) if routed and depth not in (AUTO, Depth.FULL) else None,
     )
-
-
-def _asked(db: Database, query: StoredQuery) -> Rewritten:
-    """The question with what it leaves to the turns before it; names that are known here count first."""
-    if not query.history or get_settings().retrieval.rewrite == "off":
-        return Rewritten(query.question)
-
-    def names(text: str) -> list[str]:
-        with db.read() as session:
-            found = named_in(session, query.tenant_id, text, catalogue_of(session, query.tenant_id))
-        return [text[name.start : name.end] for name in found]
-
-    return rewritten(query.question, query.history, names)
 
 
 def _too_old(db: Database, prepared: Prepared, ranking: Ranking) -> frozenset[int]:

@@ -58,6 +58,40 @@ def test_a_question_that_stands_by_itself_stays_as_it_is(history: tuple[str, ...
     assert (found.text, found.topic, found.why) == (question, "", "")
 
 
+@pytest.mark.parametrize(
+    ("history", "question", "whole"),
+    [
+        (("Where is Harbour College?", "In Leith [1]."), "When was the college founded?", "When was Harbour College founded?"),
+        (("What does the Acme Harbour Company sell?", "Pumps [1].", "And where?", "In Leith [2]."), "Who leads the company?", "Who leads Acme Harbour Company?"),
+        (("高瓴人工智能学院是什么时候成立的", "2019年[1]。"), "学院的院长是谁", "高瓴人工智能学院的院长是谁"),
+        (("海石公司的总部在哪里？", "在苏州[1]。"), "目前公司有多少员工？", "目前海石公司有多少员工？"),
+        (("海石公司和南湖公司哪个更早成立？", "南湖公司[1]。"), "公司的总部在哪里？", "海石公司和南湖公司的总部在哪里？"),
+    ],
+)  # fmt: skip
+def test_a_bare_noun_means_the_last_name_that_ends_in_it(
+    history: tuple[str, ...], question: str, whole: str
+) -> None:
+    found = rewritten(question, turns(*history))
+    assert (found.text, found.why) == (whole, "noun")
+    far = [*turns(*history), *turns(*("天气怎么样？", "晴。") * MAX_TURNS)]
+    assert rewritten(question, far).text == whole
+
+
+@pytest.mark.parametrize(
+    ("history", "question"),
+    [
+        (("Where is Harbour College?", "In Leith [1]."), "When was Lakeside College founded?"),
+        (("Where is the college?", "In Leith [1]."), "When was the college founded?"),
+        (("海石公司的总部在哪里？", "在苏州[1]。"), "南湖公司有多少员工？"),
+        (("海石公司的总部在哪里？", "在苏州[1]。"), "与多少家公司有合作？"),
+        (("东海大学在哪里？", "在台中[1]。"), "大学生怎么申请宿舍？"),
+        (("有哪些公司参加？", "三家[1]。"), "公司有多少员工？"),
+    ],
+)  # fmt: skip
+def test_a_noun_that_is_named_or_was_never_named_stays(history: tuple[str, ...], question: str) -> None:
+    assert rewritten(question, turns(*history)).text == question
+
+
 def test_a_known_name_is_carried_before_what_spelling_shows() -> None:
     history = turns("海石科技去年的营业额是多少？", "三亿元[1]。")
     found = rewritten(

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from core.errors import InvalidInput
 from ingest.normalize import build
 from ingest.parse import parse_bytes
-from retrieval.measure import Tally, ndcg, read_corpus, read_jsonl, read_qrels, reciprocal_rank
+from retrieval.measure import (
+    Tally,
+    ndcg,
+    read_corpus,
+    read_jsonl,
+    read_qrels,
+    reciprocal_rank,
+    turns_before,
+)
 
 
 def test_the_measures_of_a_hand_worked_ranking() -> None:
@@ -98,3 +106,9 @@ def test_a_gain_that_is_no_number_is_named(tmp_path: Path) -> None:
     path.write_text("query-id\tcorpus-id\tscore\nq1\td1\tgood\n")
     with pytest.raises(InvalidInput, match=r"line 2: 'good' is no number"):
         read_qrels(path)
+
+
+def test_turns_of_a_set_are_read_in_either_form() -> None:
+    turns = [{"role": "user", "content": "Who?"}, {"role": "assistant", "content": "A；B"}]
+    assert turns_before([{"question": "Who?", "answers": ["A", "B"]}]) == turns
+    assert turns_before(turns) == turns
