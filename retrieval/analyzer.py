@@ -2,19 +2,25 @@
 
 Chinese gives jieba words and, beside them, every pair of adjacent characters, so that a word the segmenter
 cut otherwise is still found. Codes and file names (`xy-2080`, `nightly-sync.sh`) are kept whole and given
-in parts as well. English plurals lose their `s`.
+in parts as well. English words become their stems (`reductions` and `reducing`: `reduct`, `reduc`).
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import regex
 
 from ingest.fold import search_fold
+
+VERSION = 2
+"""Of the tokens. It grows whenever the same text gives other ones: an index is asked in the version that it
+was written in, and written anew by the first change after (`retrieval/lexical_store.py`). 1 took the plural
+alone."""
 
 _CJK = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}々〇"
 _CJK_CHARACTER = regex.compile(f"[{_CJK}]")
@@ -32,16 +38,21 @@ _PARTS = re.compile(rf"[{_CODE_JOINTS}]+")
 _MAX_TOKEN_CHARS = 80  # longer runs are noise (base64, long URLs); tantivy's own limit is far above
 
 
-def tokens(text: str) -> list[str]:
+def tokens(text: str, *, version: int = VERSION) -> list[str]:
     """Search tokens of `text` in reading order; a token may repeat.
 
     Tokens contain no white space and are at most 80 characters. Text without letters or digits has none.
+
+    Args:
+        text: of a passage, a heading or a question.
+        version: 1 or 2; an index holds tokens of one.
     """
     folded = search_fold(text)
     found: list[str] = []
+    run_tokens = _run_tokens if version == VERSION else _run_tokens_1
     if folded.isascii():
         for run in _ASCII_RUN.findall(folded):
-            found += _run_tokens(run)
+            found += run_tokens(run)
         return found
     cut = _cut()
     for run in _RUN.findall(folded):
@@ -54,21 +65,35 @@ def tokens(text: str) -> list[str]:
             else:
                 found.append(run)
         else:
-            found += _run_tokens(run)
+            found += run_tokens(run)
     return found
+
+
+def word_token(word: str) -> str:
+    """The token of one folded word, as `tokens` gives it."""
+    return _stem(word)[:_MAX_TOKEN_CHARS]
 
 
 @lru_cache(maxsize=50_000)  # words repeat: nine of ten come from here, about 8 MB when full
 def _run_tokens(run: str) -> tuple[str, ...]:
     """Tokens of a word or a code."""
+    return _parts(run, _stem)
+
+
+@lru_cache(maxsize=5_000)  # questions alone, until an index is written anew
+def _run_tokens_1(run: str) -> tuple[str, ...]:
+    return _parts(run, _singular)
+
+
+def _parts(run: str, ending: Callable[[str], str]) -> tuple[str, ...]:
     if run.isascii() and run.isalnum():
-        return (_singular(run)[:_MAX_TOKEN_CHARS],)
+        return (ending(run)[:_MAX_TOKEN_CHARS],)
     parts = _PARTS.split(run)
     found = [run] if len(parts) > 1 else []
     for part in parts:
         plain = _without_marks(part.removesuffix("'s"))
         if plain:  # a run of marks alone leaves nothing
-            found.append(_singular(plain))
+            found.append(ending(plain))
     return tuple(token[:_MAX_TOKEN_CHARS] for token in found)
 
 
@@ -76,6 +101,16 @@ def _without_marks(word: str) -> str:
     if word.isascii():
         return word
     return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c))
+
+
+def _stem(word: str) -> str:
+    """The stem of an English word; a word with a digit or of another script stays.
+
+    Source: Porter, Snowball, the English stemmer (Porter 2), as tantivy has it.
+    """
+    if len(word) < 3 or not word.isascii() or not word.isalpha():
+        return word
+    return _stemmer()(word)[0]
 
 
 def _singular(word: str) -> str:
@@ -92,6 +127,15 @@ def _singular(word: str) -> str:
     if not word.endswith(("us", "ss")):
         return word[:-1]
     return word
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Callable[[str], list[str]]:
+    """In Rust, from the library that holds the index: half a microsecond a word."""
+    import tantivy
+
+    stemmer = tantivy.Filter.stemmer("english")
+    return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).filter(stemmer).build().analyze
 
 
 @lru_cache(maxsize=1)

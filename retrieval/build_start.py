@@ -14,7 +14,7 @@ from retrieval.build_gate import BuildRejected
 from retrieval.builds import COMPACT, ROLLBACK
 from retrieval.files import DamagedIndex
 from retrieval.lease import writer_lease
-from retrieval.lexical_store import verify_lexical
+from retrieval.lexical_store import is_of_before, verify_lexical
 from retrieval.manifest import LEXICAL, IndexFolder
 from retrieval.served import VectorSpace
 from retrieval.tier_writer import verify_tier
@@ -58,6 +58,9 @@ def resumed(files: BuildFolder, plan: BuildPlan) -> BuildState | None:
             verify_tier(files.index.tier(part), ref)
         if state.lexical:
             verify_lexical(files.index.lexical, state.lexical, thorough=True)
+            if is_of_before(files.index.lexical, state.lexical):
+                log.info("build_begun_anew", extra={"build_id": plan.build_id, "detail": "tokens of before"})
+                return None
     except DamagedIndex as error:
         log.warning("build_begun_anew", extra={"build_id": plan.build_id, "detail": error.detail})
         return None

@@ -17,6 +17,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from ingest.fold import search_fold
+from retrieval.analyzer import word_token
 
 MAX_CODES = 8  # of one question
 COMMON = 64  # a code in more passages than this names a subject, which words and vectors find as well
@@ -109,7 +110,8 @@ def _code(run: str) -> Code:
     spellings: list[tuple[str, ...]] = [(run,)]
     if not all(map(str.isdigit, parts)):  # 3.11.7 is not 3117
         spellings.append(("".join(parts),))
-    spellings += [several for several in (parts, groups) if len(several) > 1]
+    # Apart, parts are words like others; together they are as written.
+    spellings += [tuple(map(word_token, several)) for several in (parts, groups) if len(several) > 1]
     return Code(run, tuple(dict.fromkeys(spellings)))
 
 

@@ -15,7 +15,7 @@ from core.types import Tier
 from retrieval import index_repository as repository
 from retrieval.files import DamagedIndex
 from retrieval.index_repository import LogEntry
-from retrieval.lexical_store import LexicalBuild, change_lexical, is_unsealed
+from retrieval.lexical_store import LexicalBuild, change_lexical, is_of_before
 from retrieval.manifest import LEXICAL, PARTS, IndexFolder, Manifest
 from retrieval.tier_writer import Layout, open_tier
 from retrieval.vector_tier import TierRef
@@ -136,7 +136,7 @@ def _change_words(
 ) -> Manifest:
     if manifest.lexical and not outcome.added and not outcome.deleted:
         return manifest  # a move leaves the words where they are
-    if manifest.lexical and is_unsealed(folder.lexical, manifest.lexical):
+    if manifest.lexical and is_of_before(folder.lexical, manifest.lexical):
         return replace(manifest, lexical=_converted(db, folder, outcome))
     with db.read() as session:  # texts are read as they are written: a thousand documents may be large
         texts = repository.lexical_documents(session, sorted(outcome.added))

@@ -14,7 +14,7 @@ from typing import Any
 
 import tantivy
 
-from retrieval.analyzer import tokens
+from retrieval.analyzer import VERSION, tokens
 from retrieval.lexical_writer import scope_number, with_analyzer
 from retrieval.spelling import may_be_misspelt, with_spellings
 
@@ -32,11 +32,16 @@ _SHARES = 1024  # scopes per generation whose size is remembered
 class LexicalReader:
     """Searches one folder as it is when opened; safe from many threads.
 
+    Args:
+        folder: of a tantivy index.
+        analyzer: the version of the tokens that it holds.
+
     Raises:
         ValueError: the folder holds no index that can be read.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, analyzer: int = VERSION) -> None:
+        self._analyzer = analyzer
         self._index = with_analyzer(tantivy.Index.open(str(folder)))
         self._index.config_reader(reload_policy="Manual")
         self._index.reload()
@@ -106,7 +111,7 @@ class LexicalReader:
 
     def _terms(self, question: str, tenant_id: str) -> Mapping[str, float]:
         """The question's tokens with their weights; words that the index lacks bring near ones along."""
-        terms = Counter(tokens(question))
+        terms = Counter(tokens(question, version=self._analyzer))
         if all(not may_be_misspelt(term) or self._known(term) for term in terms):
             return terms
         own = None if self._share(tenant_id, None) == 1 else self._among("tenant_id", (tenant_id,))

@@ -1,6 +1,7 @@
 """Folders of the lexical index: one per generation, complete, checksummed, and never changed again.
 
-    <index>/lexical/<id>-<checksum>/   a tantivy index and `files.json`, which `checksum` is of
+    <index>/lexical/<id>-<checksum>/   a tantivy index and `files.json`, which `checksum` is of: checksums of
+                                       all files, and the version of the tokens (`retrieval/analyzer.py`)
     <index>/lexical/<id>/              one that is being written, or was left by a killed writer
 
 tantivy commits in place, so a reader of generation N would see words of N + 1 as soon as they are committed.
@@ -18,11 +19,13 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import xxhash
 
 from core.errors import TransientError
 from core.ids import new_id
+from retrieval.analyzer import VERSION
 from retrieval.files import DamagedIndex, checksum, sync_folder, write_durably
 from retrieval.lexical import LexicalReader
 from retrieval.lexical_writer import LexicalDocument, LexicalWriter
@@ -48,14 +51,20 @@ class LexicalBuild:
         base: the sealed index to begin with; empty begins with nothing.
 
     Raises:
-        DamagedLexical: `base` is not what was sealed.
+        DamagedLexical: `base` is not what was sealed, or holds tokens of another version of the analyser.
     """
 
     def __init__(self, root: Path, base: str = "") -> None:
         self._root, self._base, self._id = root, base, new_id("lex")
         self._folder = root / self._id
         if base:
-            _link(verify_lexical(root, base), self._folder)
+            source, version = _verified(root, base)
+            if version != VERSION:
+                raise DamagedLexical(
+                    f"The lexical index {base} holds tokens of version {version}, this release writes "
+                    f"version {VERSION}; rebuild it: geo tiers rebuild lexical."
+                )
+            _link(source, self._folder)
         heap = _CHANGE_HEAP_BYTES if base else _BUILD_HEAP_BYTES
         try:
             self._writer = LexicalWriter(self._folder, heap_bytes=heap)
@@ -88,7 +97,8 @@ class LexicalBuild:
         self._writer.commit()
         self._writer.close()
         listed = {path.name: _fingerprint(path) for path in _index_files(self._folder)}
-        sum_ = write_durably(self._folder / FILES, json.dumps(listed, sort_keys=True).encode())
+        content = json.dumps({"analyzer": VERSION, "files": listed}, sort_keys=True)
+        sum_ = write_durably(self._folder / FILES, content.encode())
         name = f"{self._id}-{sum_}"
         self._folder.rename(self._root / name)
         sync_folder(self._root)
@@ -117,19 +127,30 @@ def verify_lexical(root: Path, name: str, *, thorough: bool = False) -> Path:
     Raises:
         DamagedLexical: a file is missing, or is not what was sealed.
     """
+    return _verified(root, name, thorough=thorough)[0]
+
+
+def _verified(root: Path, name: str, *, thorough: bool = False) -> tuple[Path, int]:
+    """The folder, and the version of its tokens."""
     folder = root / name
     try:
-        content = (folder / FILES).read_bytes()
-        if checksum(content) != name.rpartition("-")[2]:
-            raise DamagedLexical(f"The list of files of the lexical index {name} does not match its name.")
-        listed: dict[str, str] = json.loads(content)
+        listed, version = _sealed(folder)
         for file, expected in listed.items():
             if _fingerprint(folder / file, anew=thorough) != expected:
                 raise DamagedLexical(f"File {file} of the lexical index {name} does not match its checksum.")
     except FileNotFoundError as error:
         missing = Path(str(error.filename)).name
         raise DamagedLexical(f"{missing} of the lexical index {name} is missing.") from error
-    return folder
+    return folder, version
+
+
+def _sealed(folder: Path) -> tuple[dict[str, str], int]:
+    """What `files.json` says: fingerprints by file, and the version of the tokens, 1 where it says none."""
+    content = (folder / FILES).read_bytes()
+    if checksum(content) != folder.name.rpartition("-")[2]:
+        raise DamagedLexical(f"The list of files of the lexical index {folder.name} does not match its name.")
+    said: dict[str, Any] = json.loads(content)
+    return (said["files"], int(said["analyzer"])) if "analyzer" in said else (said, 1)
 
 
 def open_lexical(root: Path, name: str, *, thorough: bool = False) -> LexicalReader:
@@ -140,14 +161,25 @@ def open_lexical(root: Path, name: str, *, thorough: bool = False) -> LexicalRea
     """
     try:
         if is_unsealed(root, name):
-            return LexicalReader(root / name)
-        return LexicalReader(verify_lexical(root, name, thorough=thorough))
+            return LexicalReader(root / name, analyzer=1)
+        folder, version = _verified(root, name, thorough=thorough)
+        return LexicalReader(folder, analyzer=version)
     except (ValueError, OSError) as error:
         raise DamagedLexical(f"The lexical index {name} cannot be opened: {error}") from error
 
 
+def is_of_before(root: Path, name: str) -> bool:
+    """Whether an earlier release wrote it: it is read as it is, and never added to."""
+    if is_unsealed(root, name):
+        return True
+    try:
+        return _sealed(root / name)[1] != VERSION
+    except (DamagedLexical, OSError):
+        return False  # whoever opens it will say what is wrong
+
+
 def is_unsealed(root: Path, name: str) -> bool:
-    """Whether an earlier release wrote it: a folder that tantivy commits into, with nothing to check."""
+    """Whether it is a folder that tantivy commits into, with nothing to check."""
     return "-" not in name and (root / name / "meta.json").is_file()
 
 

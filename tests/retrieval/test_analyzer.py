@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.analyzer import tokens
+from retrieval.analyzer import tokens, word_token
 
 
 def test_chinese_gives_words_and_bigrams() -> None:
@@ -22,6 +22,7 @@ def test_width_case_script_and_plural_do_not_matter() -> None:
     assert tokens("Qwen.") == tokens("qwen")
     assert tokens("後臺") == tokens("后台")
     assert tokens("Turbines") == tokens("turbine")
+    assert tokens("reducing, reduced") == 2 * tokens("reduces")
     assert tokens("café") == tokens("CAFE")
 
 
@@ -34,3 +35,18 @@ def test_tokens_hold_no_white_space_and_are_stable(text: str) -> None:
     found = tokens(text)
     assert all(token and not any(c.isspace() for c in token) and len(token) <= 80 for token in found)
     assert found == tokens(text)
+
+
+def test_parts_of_a_code_are_the_words_that_they_are_elsewhere() -> None:
+    assert {"nightly-syncs.sh", *tokens("nightly syncs sh")} == set(tokens("nightly-syncs.sh"))
+    assert tokens("nightly") == [word_token("nightly")]
+
+
+def test_words_with_digits_have_no_stem() -> None:
+    assert tokens("x264s 1990s H1N1s") == ["x264s", "1990s", "h1n1s"]
+
+
+def test_the_version_before_takes_plurals_alone() -> None:
+    assert tokens("Turbines reducing nightly-syncs.sh", version=1) == [
+        "turbine", "reducing", "nightly-syncs.sh", "nightly", "sync", "sh",
+    ]  # fmt: skip

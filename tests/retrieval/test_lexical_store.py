@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,16 @@ import tantivy
 from core.db import Database
 from core.settings import Settings
 from core.types import Scope
+from retrieval import lexical_writer
+from retrieval.analyzer import tokens
+from retrieval.files import checksum
 from retrieval.lexical import LexicalReader
 from retrieval.lexical_store import (
     FILES,
     DamagedLexical,
     LexicalBuild,
     change_lexical,
+    is_of_before,
     open_lexical,
 )
 from retrieval.lexical_writer import LexicalDocument
@@ -29,7 +35,7 @@ from tests.retrieval.indexing import Corpus
 
 
 def documents(*ids: int) -> list[LexicalDocument]:
-    return [LexicalDocument(i, "t1", "c1", f"d{i}", f"lantern number{i}") for i in ids]
+    return [LexicalDocument(i, "t1", "c1", f"d{i}", f"a turning lantern number{i}") for i in ids]
 
 
 def found(reader: LexicalReader, question: str = "lantern") -> list[int]:
@@ -114,6 +120,34 @@ def test_files_are_copied_where_links_are_impossible(tmp_path: Path, monkeypatch
     assert found(open_lexical(tmp_path, second)) == [1, 2]
     shutil.rmtree(tmp_path / first)
     assert found(open_lexical(tmp_path, second, thorough=True)) == [1, 2]
+
+
+def with_tokens_of_before(root: Path, name: str) -> str:
+    """An index as the release before sealed it: a plain list of files. Returns its name."""
+    path = root / name / FILES
+    content = json.dumps(json.loads(path.read_bytes())["files"], sort_keys=True).encode()
+    path.write_bytes(content)
+    sealed = f"{name.rpartition('-')[0]}-{checksum(content)}"
+    (root / name).rename(root / sealed)
+    return sealed
+
+
+def test_an_index_of_other_tokens_is_asked_in_them_and_not_added_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lexical_writer, "tokens", partial(tokens, version=1))
+    old = with_tokens_of_before(tmp_path, change_lexical(tmp_path, "", documents(1, 2)))
+    monkeypatch.undo()
+    new = change_lexical(tmp_path, "", documents(1, 2))
+    assert is_of_before(tmp_path, old)
+    assert not is_of_before(tmp_path, new)
+    for name in (old, new):
+        reader = open_lexical(tmp_path, name, thorough=True)
+        assert found(reader, "lanterns") == found(reader, "lantern") == [1, 2]
+        assert found(reader, "turning") == [1, 2]
+    assert found(open_lexical(tmp_path, new), "turned") == [1, 2]
+    with pytest.raises(DamagedLexical, match="rebuild lexical"):
+        change_lexical(tmp_path, old, documents(3))
 
 
 def test_a_reader_of_a_generation_sees_no_word_of_the_next(

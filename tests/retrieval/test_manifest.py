@@ -10,10 +10,12 @@ from core.db import Database
 from core.settings import Settings
 from core.types import Scope
 from retrieval.files import DamagedIndex, checksum
+from retrieval.lexical_store import is_of_before
 from retrieval.manifest import IndexFolder, Manifest
 from retrieval.tiers import IndexReader
 from retrieval.vector_tier import DeadRef, SegmentRef, TierRef
 from tests.retrieval.indexing import Corpus
+from tests.retrieval.test_lexical_store import with_tokens_of_before
 
 
 def as_first_format(folder: IndexFolder) -> None:
@@ -87,6 +89,25 @@ def test_a_lexical_index_of_the_release_before_is_converted_by_the_first_publish
     assert not index.lexical.refused
     assert {i for i, _ in index.lexical.search("lantern", 9, scope)} == set(corpus.vectors)
     assert folder.read_manifest(index.generation).refused == {}
+
+
+def test_a_lexical_index_of_other_tokens_is_written_anew_by_the_first_publish(
+    sqlite_database: Database, settings: Settings
+) -> None:
+    corpus, scope = Corpus(sqlite_database, IndexFolder(settings.index_dir)), Scope("t1", None, "test")
+    corpus.index(corpus.document(3))
+    folder = corpus.folder
+    manifest = folder.read_manifest(folder.current_generation() or 0)
+    before = with_tokens_of_before(folder.lexical, manifest.lexical)
+    folder.write_manifest(replace(manifest, lexical=before))
+    reader = IndexReader(folder)
+    assert len(reader.snapshot().lexical.search("lantern", 9, scope)) == 3
+    corpus.index(corpus.document(2))
+    index = reader.snapshot()
+    assert {i for i, _ in index.lexical.search("lanterns", 9, scope)} == set(corpus.vectors)
+    served = folder.read_manifest(index.generation)
+    assert served.refused == {}
+    assert not is_of_before(folder.lexical, served.lexical)
 
 
 def test_a_manifest_reads_as_it_was_written(tmp_path: Path) -> None:
