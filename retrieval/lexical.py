@@ -14,18 +14,17 @@ from typing import Any
 
 import tantivy
 
-from retrieval.analyzer import VERSION, tokens
+from retrieval.analyzer import VERSION, question_tokens
 from retrieval.lexical_writer import scope_number, with_analyzer
 from retrieval.spelling import may_be_misspelt, with_spellings
 
-_HEADING_BOOST = 0.6  # a heading names the topic of many passages, the body answers
+_HEADING_BOOST = 0.6  # of the field that headings had in version 1 of the tokens; now they stand in the body
 _MAX_TERMS = 96  # distinct terms of a question that count; a longer question's rarest ones are kept
 # A scope above this share of the index is cut out of the results: a filter inside the query is looked up for
 # every match, which costs more than a few results too many. Even near a quarter at 100,000.
 _WIDE_SCOPE = 0.3
 _SPARE = 1.2  # results asked for per result expected inside a wide scope
 _SHOULD = tantivy.Occur.Should
-_SMALL_INDEX = 10_000  # passages
 _SHARES = 1024  # scopes per generation whose size is remembered
 
 
@@ -42,13 +41,13 @@ class LexicalReader:
 
     def __init__(self, folder: Path, *, analyzer: int = VERSION) -> None:
         self._analyzer = analyzer
+        self._fields = ("body", "heading") if analyzer == 1 else ("body",)
         self._index = with_analyzer(tantivy.Index.open(str(folder)))
         self._index.config_reader(reload_policy="Manual")
         self._index.reload()
         self._schema = self._index.schema
         self._searcher: Any = self._index.searcher()
         self._columns = _has_columns(self._searcher)
-        self._headings = self._words_of_headings()
         self._inside: dict[tuple[str, tuple[str, ...] | None], int] = {}
 
     def count(self) -> int:
@@ -111,7 +110,7 @@ class LexicalReader:
 
     def _terms(self, question: str, tenant_id: str) -> Mapping[str, float]:
         """The question's tokens with their weights; words that the index lacks bring near ones along."""
-        terms = Counter(tokens(question, version=self._analyzer))
+        terms = Counter(question_tokens(question, version=self._analyzer))
         if all(not may_be_misspelt(term) or self._known(term) for term in terms):
             return terms
         own = None if self._share(tenant_id, None) == 1 else self._among("tenant_id", (tenant_id,))
@@ -120,7 +119,7 @@ class LexicalReader:
         )
 
     def _known(self, term: str) -> bool:
-        return self._searcher.doc_freq("body", term) > 0 or self._searcher.doc_freq("heading", term) > 0
+        return any(self._searcher.doc_freq(field, term) > 0 for field in self._fields)
 
     def holding(
         self,
@@ -147,7 +146,7 @@ class LexicalReader:
         if not spellings or not tenant_id or k < 1 or not all(given):
             return []
         scope = self._scope(tenant_id, collection_ids, document_ids, passage_ids)
-        found = self._hits(_within(_one_of(spellings, self._schema), scope), k)
+        found = self._hits(_within(_one_of(spellings, self._schema, self._fields), scope), k)
         return sorted(self._column("passage_id", found))
 
     def _wide(
@@ -237,25 +236,10 @@ class LexicalReader:
         for term, weight in terms:
             match = term_query(schema, "body", term, "freq")
             should.append((_SHOULD, match if weight == 1 else boost(match, weight)))
-            if self._in_headings(term):
+            if len(self._fields) > 1 and self._searcher.doc_freq("heading", term) > 0:
                 match = term_query(schema, "heading", term, "freq")
                 should.append((_SHOULD, boost(match, _HEADING_BOOST * weight)))
         return tantivy.Query.boolean_query(should)
-
-    def _in_headings(self, term: str) -> bool:
-        """A clause that matches nothing costs as much as one that matches little."""
-        if self._headings is None:
-            return self._searcher.doc_freq("heading", term) > 0
-        return term in self._headings
-
-    def _words_of_headings(self) -> frozenset[str] | None:
-        """All of them in a small index: a look into a set is ten times faster than one into the index.
-
-        Reading them takes a microsecond each or more, at every opening: too much for a large one.
-        """
-        if self.count() > _SMALL_INDEX:
-            return None
-        return frozenset(word for word, _ in self._searcher.terms_with_prefix("heading", ""))
 
 
 def _has_columns(searcher: Any) -> bool:
@@ -267,11 +251,12 @@ def _has_columns(searcher: Any) -> bool:
     return True
 
 
-def _one_of(spellings: Sequence[Sequence[str]], schema: tantivy.Schema) -> tantivy.Query:
+def _one_of(
+    spellings: Sequence[Sequence[str]], schema: tantivy.Schema, fields: Sequence[str]
+) -> tantivy.Query:
     query, must, should = tantivy.Query, tantivy.Occur.Must, tantivy.Occur.Should
 
     def anywhere(token: str) -> tantivy.Query:
-        fields = ("body", "heading")
         return query.boolean_query([(should, query.term_query(schema, f, token, "basic")) for f in fields])
 
     return query.boolean_query(

@@ -43,8 +43,7 @@ def _schema() -> tantivy.Schema:
     # Deletes go by a text term: an integer given to delete_documents_by_term never meets an unsigned field.
     for name in ("key", "tenant_id", "collection_id", "document_id"):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
-    for name in ("body", "heading"):
-        builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="freq")
+    builder.add_text_field("body", tokenizer_name=_ANALYZER, index_option="freq")
     return builder.build()
 
 
@@ -119,14 +118,14 @@ def _fields(add: LexicalDocument) -> dict[str, Any]:
         "tenant_id": add.tenant_id,
         "collection_id": add.collection_id,
         "document_id": add.document_id,
-        "body": " ".join(tokens(add.text)),
-        "heading": _heading(" ".join((add.title, *add.headings))),
+        "body": " ".join((*_heading(" ".join((add.title, *add.headings))), *tokens(add.text))),
     }
 
 
 @lru_cache(maxsize=256)  # neighbours stand under the same headings
-def _heading(heading: str) -> str:
-    return " ".join(tokens(heading))
+def _heading(heading: str) -> tuple[str, ...]:
+    """Its tokens, each once: a document's name is often its title, and that the first heading."""
+    return tuple(dict.fromkeys(tokens(heading)))
 
 
 @lru_cache(maxsize=1024)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,9 +14,6 @@ import tantivy
 from core.db import Database
 from core.settings import Settings
 from core.types import Scope
-from retrieval import lexical_writer
-from retrieval.analyzer import tokens
-from retrieval.files import checksum
 from retrieval.lexical import LexicalReader
 from retrieval.lexical_store import (
     FILES,
@@ -32,6 +27,7 @@ from retrieval.lexical_writer import LexicalDocument
 from retrieval.manifest import IndexFolder
 from retrieval.tiers import IndexReader
 from tests.retrieval.indexing import Corpus
+from tests.retrieval.lexical_before import sealed_by_the_release_before
 
 
 def documents(*ids: int) -> list[LexicalDocument]:
@@ -122,32 +118,21 @@ def test_files_are_copied_where_links_are_impossible(tmp_path: Path, monkeypatch
     assert found(open_lexical(tmp_path, second, thorough=True)) == [1, 2]
 
 
-def with_tokens_of_before(root: Path, name: str) -> str:
-    """An index as the release before sealed it: a plain list of files. Returns its name."""
-    path = root / name / FILES
-    content = json.dumps(json.loads(path.read_bytes())["files"], sort_keys=True).encode()
-    path.write_bytes(content)
-    sealed = f"{name.rpartition('-')[0]}-{checksum(content)}"
-    (root / name).rename(root / sealed)
-    return sealed
-
-
-def test_an_index_of_other_tokens_is_asked_in_them_and_not_added_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lexical_writer, "tokens", partial(tokens, version=1))
-    old = with_tokens_of_before(tmp_path, change_lexical(tmp_path, "", documents(1, 2)))
-    monkeypatch.undo()
-    new = change_lexical(tmp_path, "", documents(1, 2))
+def test_an_index_of_other_tokens_is_asked_in_them_and_not_added_to(tmp_path: Path) -> None:
+    titled = [*documents(1, 2), LexicalDocument(3, "t1", "c1", "d3", "Oil.", ("Turning lanterns",), "Manual")]
+    old = sealed_by_the_release_before(tmp_path, titled)
+    new = change_lexical(tmp_path, "", titled)
     assert is_of_before(tmp_path, old)
     assert not is_of_before(tmp_path, new)
     for name in (old, new):
         reader = open_lexical(tmp_path, name, thorough=True)
-        assert found(reader, "lanterns") == found(reader, "lantern") == [1, 2]
-        assert found(reader, "turning") == [1, 2]
-    assert found(open_lexical(tmp_path, new), "turned") == [1, 2]
+        assert found(reader, "Which lanterns?") == found(reader, "lantern") == [1, 2, 3]
+        assert found(reader, "turning") == [1, 2, 3]
+        assert reader.holding([("manual", "oil")], 9, tenant_id="t1", collection_ids=None) == [3]
+    assert found(open_lexical(tmp_path, old), "turned") == []
+    assert found(open_lexical(tmp_path, new), "turned") == [1, 2, 3]
     with pytest.raises(DamagedLexical, match="rebuild lexical"):
-        change_lexical(tmp_path, old, documents(3))
+        change_lexical(tmp_path, old, documents(4))
 
 
 def test_a_reader_of_a_generation_sees_no_word_of_the_next(

@@ -10,12 +10,13 @@ from core.db import Database
 from core.settings import Settings
 from core.types import Scope
 from retrieval.files import DamagedIndex, checksum
+from retrieval.index_repository import lexical_documents
 from retrieval.lexical_store import is_of_before
 from retrieval.manifest import IndexFolder, Manifest
 from retrieval.tiers import IndexReader
 from retrieval.vector_tier import DeadRef, SegmentRef, TierRef
 from tests.retrieval.indexing import Corpus
-from tests.retrieval.test_lexical_store import with_tokens_of_before
+from tests.retrieval.lexical_before import sealed_by_the_release_before
 
 
 def as_first_format(folder: IndexFolder) -> None:
@@ -76,8 +77,11 @@ def test_a_lexical_index_of_the_release_before_is_converted_by_the_first_publish
     corpus.index(deleted)
     folder = corpus.folder
     manifest = folder.read_manifest(folder.current_generation() or 0)
-    (folder.lexical / manifest.lexical / "files.json").unlink()
-    (folder.lexical / manifest.lexical).rename(folder.lexical / "lex_early")
+    with sqlite_database.read() as session:
+        texts = list(lexical_documents(session, sorted(corpus.vectors)))
+    before = sealed_by_the_release_before(folder.lexical, texts)
+    (folder.lexical / before / "files.json").unlink()
+    (folder.lexical / before).rename(folder.lexical / "lex_early")
     folder.write_manifest(replace(manifest, lexical="lex_early"))
     as_first_format(folder)
     reader = IndexReader(IndexFolder(settings.index_dir))
@@ -98,7 +102,9 @@ def test_a_lexical_index_of_other_tokens_is_written_anew_by_the_first_publish(
     corpus.index(corpus.document(3))
     folder = corpus.folder
     manifest = folder.read_manifest(folder.current_generation() or 0)
-    before = with_tokens_of_before(folder.lexical, manifest.lexical)
+    with sqlite_database.read() as session:
+        texts = list(lexical_documents(session, sorted(corpus.vectors)))
+    before = sealed_by_the_release_before(folder.lexical, texts)
     folder.write_manifest(replace(manifest, lexical=before))
     reader = IndexReader(folder)
     assert len(reader.snapshot().lexical.search("lantern", 9, scope)) == 3

@@ -41,7 +41,7 @@ TEXTS = {
 def reader(tmp_path_factory: pytest.TempPathFactory) -> LexicalReader:
     root = tmp_path_factory.mktemp("lexical")
     own = [LexicalDocument(i, "t1", "c1", f"d{i}", text) for i, text in TEXTS.items()]
-    other = LexicalDocument(99, "t2", "c2", "d99", "The lubrikant of another tenant.")
+    other = LexicalDocument(99, "t2", "c2", "d99", "The lubrikt of another tenant.")
     return open_lexical(root, change_lexical(root, "", [*own, other]))
 
 
