@@ -15,7 +15,7 @@ from generation.plan_devices import accelerator, known_accelerators
 
 GIB = 1 << 30
 _MOST = 1e9  # of any unit: above it a figure is a slip, and sums of sizes lose their meaning
-_MOST_COUNTED = 100_000  # cores of a node, nodes
+_MOST_COUNTED = 4096  # cores of a node, nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,10 @@ def machine_from(described: Mapping[str, Any]) -> Machine:
         raise ConfigError(
             f"A machine has no {', '.join(unknown)}. Known keys: {', '.join(sorted(_KEYS))} (docs/engine.md)."
         )
-    on_gpu = "gpu" in described or described.get("device") == "gpu"
+    device = described.get("device", "gpu" if "gpu" in described else "cpu")
+    if device not in ("cpu", "gpu"):
+        raise ConfigError(f"device of a machine is {device!r}; cpu or gpu is expected.")
+    on_gpu = "gpu" in described or device == "gpu"
     cores = _count(described, "cores", 1 if not on_gpu else 8)
     ram = int(_number(described, "ram_gib", 0) * GIB)
     if on_gpu:

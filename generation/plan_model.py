@@ -151,6 +151,11 @@ def model_facts(config: Mapping[str, Any], *, name: str, weight_bytes: int = 0) 
     vocab = _positive(c, name, "vocab_size")
     kv_heads = _kv_heads(c, heads)
     head_dim = _int(c, "head_dim") or hidden // heads
+    if not head_dim or heads % kv_heads:
+        raise ConfigError(
+            f"The config of {name} has {heads} heads over a hidden size of {hidden} and {kv_heads} KV heads, "
+            "which do not divide; it is not a model the engine can plan for."
+        )
     value_dim = _int(c, "v_head_dim") or head_dim
     latent = _int(c, "kv_lora_rank") + _int(c, "qk_rope_head_dim") if _int(c, "kv_lora_rank") else 0
     intermediate = _int(c, "intermediate_size", "ffn_hidden_size", "n_inner") or 4 * hidden

@@ -73,7 +73,7 @@ def legal_tensor_parallel(facts: ModelFacts, devices: int) -> tuple[int, ...]:
 
 def nodes_for(tp: int, pp: int, machine: Machine) -> int:
     """The fewest nodes that hold the stages, as many on each, every stage whole on one; 0: impossible."""
-    for nodes in range(1, machine.nodes + 1):
+    for nodes in range(1, min(machine.nodes, pp) + 1):
         if pp % nodes == 0 and tp * (pp // nodes) <= machine.ranks_per_node:
             return nodes
     return 0

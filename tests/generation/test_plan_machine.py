@@ -62,6 +62,7 @@ def test_every_accelerator_of_the_table_can_be_described(name: str) -> None:
      {"gpu": "h100", "capability": "nine"}, {"device": "cpu", "ram_gib": 8, "isa": "avx512"},
      {"device": "cpu", "ram_gib": float("nan")}, {"device": "cpu", "ram_gib": float("inf")},
      {"device": "cpu", "ram_gib": 8, "cores": 0.5}, {"device": "cpu", "ram_gib": 8, "numa_nodes": 1.5},
+     {"device": "tpu", "ram_gib": 8}, {"gpu": "h100", "nodes": 100_000},
      {"gpu": "h100", "devices": 1e300}, {"gpu": "h100", "nodes": 10**30}],
 )  # fmt: skip
 def test_a_description_with_a_mistake_is_refused(described: dict[str, object]) -> None:

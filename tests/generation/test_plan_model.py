@@ -167,6 +167,12 @@ def test_a_config_of_another_shape_is_refused_by_name(tmp_path: Path, config: ob
         pack_facts(tmp_path, name="acme/thing")
 
 
+@pytest.mark.parametrize("sizes", [{"hidden_size": 2, "head_dim": None}, {"num_key_value_heads": 5}])
+def test_heads_that_divide_nothing_are_refused_by_name(sizes: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="acme/thing has 9 heads"):
+        model_facts({**SMOLLM2, **sizes}, name="acme/thing")
+
+
 def test_an_unknown_family_counts_as_writing_both_languages() -> None:
     assert known_languages("acme/Thing-7B") == ("en", "zh")
     assert known_languages("Qwen/Qwen3-8B") == ("en", "zh")
