@@ -59,6 +59,10 @@ _ROUNDS = 8
 # What a probed list costs in rescored candidates, 0.4 µs each: so much by itself and so much per row of it.
 _PROBE_COST = {"lists8": (0.5, 0.07), "bits": (1.2, 0.025)}
 _GRAPH_SHARE = 0.25  # of the rows; a narrower selection is scanned, as the walk passes mostly hidden rows
+# What is enough for wide questions says little about narrow ones: below this share of the rows an effort
+# under one, which the mean of all questions allows, is not applied. With .25 and .49 at a million rows,
+# recall@10 was .88 in 1 % of them and .995 in 10 %.
+_WIDE_SHARE = 0.25
 _SEED = 20261201
 
 
@@ -197,6 +201,8 @@ class Structure:
             return self.index.search(queries, k, selection, wanted), True
         if self.index is None or selection.count <= self.calibration.scanned_rows:
             return None, True
+        if selection.count < _WIDE_SHARE * selection.total:
+            effort = max(effort, 1.0)
         probes = max(1, round(effort * self.calibration.probes(selection.count / selection.total, k)))
         wanted = max(k, round(effort * self.calibration.candidates(k)))
         return self.index.search(queries, wanted, selection, probes, k), False

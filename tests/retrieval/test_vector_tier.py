@@ -472,3 +472,22 @@ def test_header_of_a_segment_is_all_a_reader_needs(tmp_path: Path) -> None:
     assert [one.kind for one in ref.segments] == ["bits"]
     segment: Segment = snapshot.segments[0].segment  # type: ignore[attr-defined] # the segmented one
     assert segment.calibration["recall"] >= 0.95
+
+
+@pytest.mark.parametrize("kind", ["warm-lists", "cold-bits"])
+def test_less_effort_is_for_wide_questions_alone(kind: str, tmp_path: Path) -> None:
+    """What the mean of all questions can spare says nothing about the few that ask for little."""
+    vectors = clustered(1500, D)
+    owners = [("t1", "c1"), ("t1", "c1"), ("t1", "c1"), ("t1", "c1"), ("t1", "c2")]
+    live = rows(vectors, owners=owners)
+    _, snapshot = filled(HARNESSES[kind], tmp_path, live)
+    asked = clustered(40, D, seed=9).astype(np.float32)
+    shares = {
+        scope: recall(
+            [[i for i, _ in snapshot.search(q, 10, scope, effort=0.05)] for q in asked],
+            [[i for i, _ in exact(live, q, 10, scope)] for q in asked],
+        )
+        for scope in (T1, C2)
+    }
+    assert shares[C2] >= FLOOR
+    assert shares[T1] < FLOOR, "the effort of wide questions has no part in this"
