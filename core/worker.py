@@ -120,6 +120,7 @@ def make_app() -> Celery:
         task_reject_on_worker_lost=True,
         task_ignore_result=True,
         task_store_errors_even_if_ignored=False,
+        result_backend_thread_safe=True,  # there is none; else each thread looks through all packages for it
         worker_prefetch_multiplier=1,
         task_serializer="json",
         accept_content=["json"],
@@ -178,6 +179,7 @@ def send_job(task_name: str, job_id: str, *, gives_way: bool = False) -> None:
         args=[job_id],
         queue=QUEUES[Task(task_name)],
         retry=False,
+        ignore_result=True,
         priority=_LAST if gives_way else _FIRST,
     )
 

@@ -104,6 +104,7 @@ def consume(engine: Callable[[], Engine]) -> None:
             "worker", "--queues", ",".join(spec.queues), "--pool", spec.pool,
             "--concurrency", str(get_settings().worker.generation_threads),
             "--hostname", "generation@%h", "--loglevel", "WARNING", "--without-gossip", "--without-mingle",
+            "--without-heartbeat",
         ]
     )  # fmt: skip
 

@@ -75,6 +75,7 @@ class EngineRuntime:
         self.prompts, self.promises, self.listwise = PromptBook(), Promises(), ListwiseGate()
         self.kv_used_share = 0.0  # as the herald last saw it
         self.handing_back = False
+        self.on_ready: Callable[[], None] = lambda: None  # called before the first answer uses the engine
         self.on_busy: Callable[[], None] = lambda: None  # called when an answer begins to use the engine
         self._lock = threading.Lock()
         # Half of the threads may wait for the engine; the others go on with answers that do not need it.
@@ -181,6 +182,7 @@ class EngineRuntime:
                 return
             self._engine, self.state, self.detail = engine, "ready", ""
             self._proved_at = time.monotonic()
+            self.on_ready()
             self._ready.set()
             log.info("engine_ready", extra={"seconds": round(time.monotonic() - begun, 1)})
             self._ring_waiting()

@@ -30,8 +30,8 @@ log = logging.getLogger(__name__)
 
 DELTA_INTERVAL_S = 0.05  # at most one delta entry per claim and 50 ms (decision 11)
 # Of all streams of one worker together: each entry wakes Redis, the API and the reader, which take processor
-# time from the engine on a machine that they share. Sixteen streams then have an entry each 160 ms.
-DELTAS_PER_S = 100
+# time from the engine on a machine that they share. Sixteen streams then have an entry each 320 ms.
+DELTAS_PER_S = 50
 _STREAM_ID = re.compile(r"^\d{1,20}-\d{1,20}$")
 _STORED_ID = re.compile(r"^stored-(\d{1,9})$")
 _ENDED_ROUNDS = 2  # quiet rounds after a terminal row before the stored state is sent instead

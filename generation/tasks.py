@@ -17,6 +17,7 @@ from core.jobs import JobRun, run_job
 from core.metrics import QUEUE_SECONDS
 from core.redis_client import get_redis
 from core.settings import get_settings
+from core.steady import answer_evenly
 from core.types import AnswerStatus, Scope
 from core.worker import Task, get_app, worker_name
 from generation import repository
@@ -55,6 +56,7 @@ def _warmer() -> Warmer:
 @signals.worker_init.connect
 def _start_engine(**_: object) -> None:
     if worker_name() == "generation":
+        get_runtime().on_ready = answer_evenly
         get_runtime().start()
         _warmer().start()
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.settings import get_settings
+from core.steady import answer_evenly
 from retrieval.bulk import BulkDocument, import_documents
 from retrieval.filters import Filters
 from retrieval.language import question_language
@@ -147,6 +148,7 @@ def main(place: Path, keep: Path | None) -> None:
             stack.upload([])  # writes down what a later run needs of the folder
             (stack.folder / _DONE).touch()
         bench = Bench(stack, place)
+        answer_evenly()  # as the worker does
         _say({"build_s": round(time.perf_counter() - begun, 1)})
         for line in sys.stdin:
             request = json.loads(line)

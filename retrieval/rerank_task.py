@@ -21,6 +21,7 @@ from core.jobs import JobRun, add_job, run_job
 from core.metrics import ANSWER_DEPTH, RERANK_READ, REWRITES
 from core.redis_client import get_redis
 from core.settings import RetrievalSettings, get_settings
+from core.steady import answer_evenly
 from core.types import AnswerStatus, JobStatus, Passage, Scope
 from core.worker import Task, get_app, next_stage, worker_name
 from retrieval import query_repository
@@ -66,6 +67,7 @@ def _preload(**_: object) -> None:
         get_encoder(get_reader().snapshot().model).encode_query("warm up")
         follow(get_reader())
         configured_reranker()
+        answer_evenly()
 
 
 def rerank_query(run: JobRun) -> None:

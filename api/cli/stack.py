@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -184,11 +185,14 @@ def serve() -> None:
     import uvicorn
 
     from core.logs import configure_logs
+    from core.steady import answer_evenly
 
     settings = get_settings()
     name_metric_files("api")
     configure_logs(settings.log, process="api")
     _allow_many_streams()
+    import_module("api.app")  # what is loaded before it is left out of the collector's rounds
+    answer_evenly()
     uvicorn.run(
         "api.app:create_app",
         factory=True,

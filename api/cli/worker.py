@@ -89,6 +89,7 @@ def _run(name: str) -> None:
     arguments = [
         "worker", "--queues", ",".join(spec.queues), "--pool", spec.pool, "--concurrency", str(concurrency),
         "--hostname", f"{name}@%h", "--loglevel", settings.log.level, "--without-gossip", "--without-mingle",
+        "--without-heartbeat",
     ]  # fmt: skip
     if spec.beat:
         arguments += ["--beat", "--schedule", str(settings.run_dir / "beat-schedule")]
