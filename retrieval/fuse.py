@@ -200,7 +200,7 @@ def standardized_sum(
     for route, own in routes.items():
         place = places[at : at + len(own)]
         at += len(own)
-        if np.bincount(place).max() > 1:
+        if len(set(own.ids)) < len(own):
             raise ValueError(f"route {route} lists a passage twice")
         if route in (exact or {}):
             for passage_id, score in zip(own.ids, own.scores, strict=True):
@@ -211,8 +211,8 @@ def standardized_sum(
     taken = against or {}
     for passage_id in taken.keys() & set(ids.tolist()) if taken else ():
         added[passage_id] = added.get(passage_id, 0.0) - taken[passage_id]
-    for passage_id, part in added.items():
-        scores[np.searchsorted(ids, passage_id)] += part
+    if added:
+        scores[np.searchsorted(ids, list(added))] += list(added.values())
     order = np.lexsort((ids, -scores))
     return FusedPassages(ids[order].tolist(), scores[order].tolist(), added, routes)
 
