@@ -163,12 +163,17 @@ def list_moves(
     before: int | None = None,
     limit: int = 100,
 ) -> list[MoveEvent]:
-    """Moves, newest first; `tier` is where they came from or went to. An operator sees all tenants'."""
+    """Moves, newest first; `tier` is where they came from or went to. An operator sees all tenants'.
+
+    A key that is limited to collections sees moves in those alone; so does an operator's.
+    """
     if not scope.tenant_id:
         return []
     query = select(MoveRow, DocumentRow.name).outerjoin(DocumentRow, DocumentRow.id == MoveRow.document_id)
-    if scope.may is not Role.OPERATOR:
+    if scope.may is not Role.OPERATOR or scope.collection_ids is not None:
         query = query.where(MoveRow.tenant_id == scope.tenant_id)
+    if scope.collection_ids is not None:
+        query = query.where(MoveRow.collection_id.in_(scope.collection_ids))
     for column, value in (
         (MoveRow.collection_id, collection),
         (MoveRow.document_id, document),

@@ -53,13 +53,24 @@ class Target:
     document_id: str | None = None
 
 
+def reaches(scope: Scope, tenant_id: str, collection_id: str) -> bool:
+    """Whether documents of this collection may be placed: an operator's key is for the whole installation.
+
+    One that is limited to collections reaches those alone, whatever its role.
+    """
+    if not scope.tenant_id or not tenant_id:
+        return False
+    if scope.may is Role.OPERATOR and scope.collection_ids is None:
+        return True
+    return tenant_id == scope.tenant_id and scope.allows_collection(collection_id)
+
+
 def find_target(session: Session, scope: Scope, name: str) -> Target:
     """The collection (by id, or by name in the caller's tenant) or document that `name` stands for.
 
     Raises:
         NotFound: there is none, or not for this scope.
     """
-    everywhere = scope.may is Role.OPERATOR and bool(scope.tenant_id)
     document = session.get(DocumentRow, name)
     if document is not None and document.status != DocumentStatus.DELETING.value:
         target = Target(document.tenant_id, document.collection_id, document.id)
@@ -68,8 +79,7 @@ def find_target(session: Session, scope: Scope, name: str) -> Target:
         mine = (c.tenant_id == scope.tenant_id) & (c.name == name)
         row = session.scalar(select(c).where(c.deleted_at.is_(None), (c.id == name) | mine))
         target = Target(row.tenant_id, row.id) if row is not None else Target("", "")
-    visible = target.tenant_id == scope.tenant_id and scope.allows_collection(target.collection_id)
-    if not target.tenant_id or not (everywhere or visible):
+    if not reaches(scope, target.tenant_id, target.collection_id):
         raise NotFound("No such collection or document.", target=name)
     return target
 

@@ -49,7 +49,8 @@ class Placing:
         tier: where it is pinned, or `auto`.
         documents, vectors: of all moves; `moves` shows the first of them.
         counts: documents by `from → to` and by reason.
-        others: documents beside the target that then have to move, because a tier gets full.
+        others: documents beside the target that then have to move, because a tier gets full; of those
+            that the key reaches.
     """
 
     target: str | None
@@ -69,7 +70,8 @@ def place(
 
     Args:
         session: a write session; a dry run needs none.
-        scope: an operator's.
+        scope: an operator's; one that is limited to collections places and sees documents
+            of those alone.
         target: a collection's id or name, a document's id, or None for what the policies would do now.
         tier: `hot`, `warm`, `cold`, or `auto` to let use and age decide.
         dry_run: change nothing, tell what would move.
@@ -83,7 +85,11 @@ def place(
         raise InvalidInput("Name a collection or a document to pin; without one, only tier auto is possible.")
     found = repository.find_target(session, scope, target) if target is not None else None
     now = utcnow()
-    moves = _plan(session, found, pin, now)
+    moves = [
+        m
+        for m in _plan(session, found, pin, now)
+        if repository.reaches(scope, m.document.tenant_id, m.document.collection_id)
+    ]
     own = [m for m in moves if found is None or _belongs(m.document, found)]
     if not dry_run:
         if found is not None:
