@@ -188,8 +188,9 @@ def stored_events(answer: AnswerView, *, after: str = "") -> list[StreamEvent]:
 
     Args:
         answer: a query with a terminal status.
-        after: the reader's last event id. An id of this form (`stored-<n>`) resumes; any other non-empty id
-            belongs to a stream that is gone, so a `restart` comes first.
+        after: the reader's last event id. An id of this form (`stored-<n>`) resumes, where it is one before
+            `done`; `done` is told again to whoever has it, since each stream ends in one. Any other non-empty
+            id belongs to a stream that is gone, so a `restart` comes first.
     """
     resumed = _STORED_ID.match(after)
     entries: list[tuple[str, dict[str, Any]]] = [("restart", {})] if after and not resumed else []
@@ -200,7 +201,7 @@ def stored_events(answer: AnswerView, *, after: str = "") -> list[StreamEvent]:
     events = [
         StreamEvent(f"stored-{n}", name, streams.as_text(entry)) for n, (name, entry) in enumerate(entries, 1)
     ]
-    return events[int(resumed[1]) :] if resumed else events
+    return events[min(int(resumed[1]), len(events) - 1) :] if resumed else events
 
 
 def _view_payload(claim: ClaimView) -> dict[str, Any]:

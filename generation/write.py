@@ -41,6 +41,14 @@ from generation.turns import engine_priority
 from retrieval.language import question_language
 
 _LOOK_S = 2.0  # between looks at the row's cancel flag while tokens flow
+# Where writing was cut off before a sentence was shown: how the answer of source sentences ends, and why.
+_UNFINISHED = {
+    "token_limit": (
+        AnswerStatus.ANSWERED,
+        "no generated sentence was finished within the token limit",
+    ),
+    "deadline": (AnswerStatus.INCOMPLETE, "no generated sentence was finished before the deadline"),
+}
 
 
 class AnswerWriter:
@@ -173,9 +181,9 @@ class AnswerWriter:
             with self._runtime.promises.held(framed.kv_tokens):
                 status, reason = self._stream(engine, framed, scheme, grammar)
         self._timings["generate"] = elapsed_ms(begun) - self._timings["engine_wait"]
-        if reason == "token_limit" and not any(c.text for c in self._board.claims):
-            why = "no generated sentence was finished within the token limit"
-            return self._with_extract(self._instead(), CitationMode.EXTRACT, why)
+        if reason in _UNFINISHED and not any(c.text for c in self._board.claims):
+            cut_off, why = _UNFINISHED[reason]
+            return self._with_extract(self._instead(), CitationMode.EXTRACT, why, status=cut_off)
         if status is not AnswerStatus.ANSWERED:
             return self._outcome(status, scheme.mode, reason=reason)
         if not any(c.text for c in self._board.claims):
@@ -196,11 +204,18 @@ class AnswerWriter:
             self._count(Chunk("", usage=ordered.usage))
         return ordered.ids
 
-    def _with_extract(self, sentences: int, mode: CitationMode, why: str) -> Outcome:
+    def _with_extract(
+        self,
+        sentences: int,
+        mode: CitationMode,
+        why: str,
+        *,
+        status: AnswerStatus = AnswerStatus.ANSWERED,
+    ) -> Outcome:
         """An answer always has a sentence that is supported; the source's own words are."""
         for claim in extract(self._state.question, self._evidence, max_sentences=sentences):
             self._board.show(claim)
-        return self._outcome(AnswerStatus.ANSWERED, mode, reason=why)
+        return self._outcome(status, mode, reason=why)
 
     # -- the engine ----------------------------------------------------------------------------
 

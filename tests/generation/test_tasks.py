@@ -266,14 +266,27 @@ def test_an_answer_cut_at_its_token_limit_says_so(stage: Stage) -> None:
     assert answer.text == "The tower is 330 metres tall."
 
 
-def test_an_answer_stops_at_its_deadline(sqlite_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("script", "mode_used", "reason"),
+    [
+        (GOOD, "extract", "no generated sentence was finished before the deadline"),
+        ("The tower is 330 metres tall. [1] " + "The museum had visitors " * 40 + "[2]", "free", "deadline"),
+    ],
+    ids=["nothing was finished", "one claim was finished"],
+)
+def test_an_answer_stops_at_its_deadline(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch, script: str, mode_used: str, reason: str
+) -> None:
     from core.settings import get_settings
 
-    monkeypatch.setenv("GEO_GENERATION__DEADLINE_S", "0.3")
+    monkeypatch.setenv("GEO_GENERATION__DEADLINE_S", "0.5")
     get_settings.cache_clear()
-    stage = Stage(sqlite_database, pause_s=0.04)
+    stage = Stage(sqlite_database, script, pause_s=0.3 if mode_used == "extract" else 0.01)
     answer = stage.answer(stage.ask(mode="free"))
-    assert (answer.status, answer.mode_reason) == ("incomplete", "deadline")
+    assert (answer.status, answer.mode_used, answer.mode_reason) == ("incomplete", mode_used, reason)
+    assert answer.text.startswith("The tower is 330 metres tall.")
+    assert len(answer.claims) == (2 if mode_used == "extract" else 1)
+    assert all(c.verdict == "supported" and c.citations for c in answer.claims)
     assert stage.engine.running == {}
 
 
