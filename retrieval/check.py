@@ -2,7 +2,8 @@
 
 Every file of the served generation is read against its checksum, and every id against the rows: each live
 passage with a vector is in exactly one tier, the one that its document is in, under its own tenant and
-collection; the lexical index holds the live passages and nothing else.
+collection; the lexical index holds the live passages and nothing else. The files of the generations that
+are kept for a rollback are read too, those that the served one shares once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from core.db import Database
 from core.models import DocumentRow, PassageRow, PassageVectorRow
 from core.types import DocumentStatus, Tier
 from retrieval import index_repository as repository
-from retrieval.check_files import differing_vectors, part_damage, stray_files, wrong_width
+from retrieval.check_files import PartFiles, differing_vectors, stray_files, wrong_width
+from retrieval.check_kept import kept_faults
 from retrieval.check_rows import row_faults
 from retrieval.fault import Fault, some
 from retrieval.files import DamagedIndex
@@ -58,7 +60,7 @@ class _Live:
 
 
 def check_index(db: Database, folder: IndexFolder) -> IndexCheck:
-    """Read the whole served generation; minutes for millions of vectors. Queries and uploads may go on."""
+    """Read what is served and kept; minutes for millions of vectors; queries and uploads may go on."""
     with db.read() as session:
         state = tier_state(session, Tier.HOT.value)
         pending = max(repository.last_seq(session) - state.applied_seq, 0)
@@ -71,20 +73,21 @@ def check_index(db: Database, folder: IndexFolder) -> IndexCheck:
         faults.append(Fault("index_strays", len(strays), told, "geo doctor --fix"))
     if state.generation == 0:
         return IndexCheck(tuple(faults), pending)
+    files = PartFiles(folder)
     try:
         manifest = folder.read_manifest(folder.current_generation() or 0)
     except (DamagedIndex, OSError) as error:
         told = f"what is served cannot be read: {error}"
-        return IndexCheck((Fault("index_damaged", 1, told, _REBUILD.format("all")), *faults))
+        unreadable = Fault("index_damaged", 1, told, _REBUILD.format("all"))
+        return IndexCheck((unreadable, *faults, *kept_faults(db, files)))
     if (manifest.model, manifest.dimension) != (state.model, state.dimension):
         told = f"files hold {manifest.dimension}-wide vectors of {manifest.model}, the row says {state.model}"
         faults.append(Fault("index_encoder", 1, told, _REBUILD.format("all")))
-    damaged = {
-        part: why for part in (*manifest.tiers, LEXICAL) if (why := part_damage(folder, manifest, part))
-    }
+    damaged = {part: why for part in (*manifest.tiers, LEXICAL) if (why := files.damage(manifest, part))}
     for part, why in damaged.items():
         told = f"files of {_called(part)} cannot be trusted: {why}"
         faults.append(Fault("index_damaged", 1, told, _REBUILD.format(part)))
+    faults += kept_faults(db, files)
     if pending or manifest.generation != state.generation:
         return IndexCheck(tuple(faults), max(pending, 1))
     faults += _vectors(db, folder, manifest, live, damaged)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,26 +19,56 @@ from retrieval.files import DamagedIndex
 from retrieval.lease import writer_lease
 from retrieval.lexical_store import open_lexical
 from retrieval.manifest import LEXICAL, IndexFolder, Manifest
-from retrieval.segments import Segment
-from retrieval.tier_writer import forget_segments, verify_tier
+from retrieval.segments import Segment, open_segment, read_dead_rows
+from retrieval.vector_tier import SegmentRef, TierRef
 
 _COMPARED = 2000  # vectors of a tier that are compared with the database's, spread over it
 _SAME = 0.999  # cosine: both are fp16, one of them brought to unit length
 _GRACE_S = 3600.0  # what a writer or a build makes has no name for so long
 
 
-def part_damage(folder: IndexFolder, manifest: Manifest, part: str) -> str:
-    """Read every file of a part; why they cannot be trusted, or the empty string."""
-    try:
+class PartFiles:
+    """Reads every file of the index at most once, however many generations name it; one segment at a time."""
+
+    def __init__(self, folder: IndexFolder) -> None:
+        self.folder = folder
+        self._read: dict[tuple[str, object], str] = {}
+
+    def damage(self, manifest: Manifest, part: str) -> str:
+        """Read every file of a part; why they cannot be trusted, or the empty string."""
         if part == LEXICAL:
-            if manifest.lexical:
-                open_lexical(folder.lexical, manifest.lexical, thorough=True)
-        else:
-            forget_segments(folder.tier(part), set())  # headers that this process has read are read again
-            verify_tier(folder.tier(part), manifest.tier(part))
-    except (DamagedIndex, OSError, ValueError) as error:
-        return str(error)
-    return ""
+            name = manifest.lexical
+            return self._once(part, name, lambda: self._words(name)) if name else ""
+        ref = manifest.tier(part)
+        whys = [self._once(part, one, lambda one=one: self._segment(part, one)) for one in ref.segments]
+        whys.append(self._once(part, (ref.segments, ref.dead), lambda: self._dead(part, ref)))
+        return next(filter(None, whys), "")
+
+    def _once(self, part: str, ref: object, read: Callable[[], None]) -> str:
+        if (part, ref) not in self._read:
+            try:
+                read()
+            except (DamagedIndex, OSError, ValueError) as error:
+                self._read[part, ref] = str(error)
+            else:
+                self._read[part, ref] = ""
+        return self._read[part, ref]
+
+    def _words(self, name: str) -> None:
+        open_lexical(self.folder.lexical, name, thorough=True)
+
+    def _segment(self, tier: str, ref: SegmentRef) -> None:
+        open_segment(self.folder.tier(tier).segments, ref).verify()
+
+    def _dead(self, tier: str, ref: TierRef) -> None:
+        """The tombstones; what a segment's reference says of its rows is checked with the segment."""
+        if ref.dead is None:
+            return
+        stored = read_dead_rows(self.folder.tier(tier).dead / ref.dead.name, ref.dead.checksum)
+        for one in ref.segments:
+            rows = stored.get(one.name)
+            if rows is not None and len(rows) and int(rows.max()) >= one.count:
+                raise DamagedIndex("The tombstones name rows that a segment does not have.")
 
 
 def wrong_width(tier: str, segments: Sequence[Segment], dimension: int) -> list[Fault]:

@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -18,8 +20,11 @@ from core.settings import get_settings
 from retrieval.check import IndexCheck, check_index
 from retrieval.check_files import remove_strays
 from retrieval.fault import Fault
-from retrieval.manifest import IndexFolder
-from tests.retrieval.indexing import Corpus
+from retrieval.manifest import IndexFolder, Manifest
+from retrieval.rebuild import Builder, BuildPlan
+from retrieval.rebuild import run as build_and_swap
+from retrieval.segments import Segment
+from tests.retrieval.indexing import SPACE, Corpus
 
 
 @pytest.fixture
@@ -65,6 +70,65 @@ def test_a_changed_lexical_file_damages_the_lexical_index(corpus: Corpus) -> Non
     flip(max((corpus.folder.lexical / manifest.lexical).iterdir(), key=lambda p: p.stat().st_size))
     (found,) = check_index(corpus.db, corpus.folder).faults
     assert (found.check, found.mend) == ("index_damaged", "geo tiers rebuild lexical")
+
+
+def rebuilt(corpus: Corpus, tier: str) -> int:
+    """Rebuild a tier, so that the generation served until now is kept; its number."""
+    kept = corpus.folder.current_generation() or 0
+    plan = BuildPlan(f"bld_{tier}{kept}", (tier,), "full", SPACE)
+    build_and_swap(Builder(corpus.db, corpus.folder, plan, never))
+    return kept
+
+
+def never(texts: Sequence[str]) -> NoReturn:
+    raise AssertionError(f"every vector is stored: {texts}")
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "lost", "manifest"])
+def test_a_kept_generation_that_cannot_be_restored_is_told_before_a_rollback_fails(
+    corpus: Corpus, damage: str
+) -> None:
+    kept = rebuilt(corpus, "hot")
+    assert check_index(corpus.db, corpus.folder) == IndexCheck()
+    now = {s.name for s in served(corpus).tier("hot").segments}
+    (only_kept, *_) = [p for p in corpus.folder.tier("hot").segments.iterdir() if p.name not in now]
+    page = only_kept / "vectors.f16"
+    if damage == "cut":
+        page.write_bytes(page.read_bytes()[:-2])
+    elif damage == "flip":
+        flip(page)
+    elif damage == "lost":
+        shutil.rmtree(only_kept)
+    else:
+        flip(corpus.folder.manifest_path(kept))
+    found = faults(corpus)
+    assert set(found) == {"kept_damaged"}
+    assert f"generation {kept}," in found["kept_damaged"].detail
+    assert found["kept_damaged"].mend == f"geo tiers rebuild {'all' if damage == 'manifest' else 'hot'}"
+    rebuilt(corpus, "hot")
+    assert check_index(corpus.db, corpus.folder) == IndexCheck(), "another one is kept now"
+
+
+def test_a_file_that_served_and_kept_generations_share_is_told_for_both_and_read_once(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rebuilt(corpus, "cold")
+    reads: list[str] = []
+    verify = Segment.verify
+
+    def counted(segment: Segment) -> None:
+        reads.append(segment.ref.name)
+        verify(segment)
+
+    monkeypatch.setattr(Segment, "verify", counted)
+    assert faults(corpus) == {}
+    assert len(reads) == len(set(reads)) == len(served(corpus).tier("hot").segments)
+    flip(segment_of(corpus) / "vectors.f16")
+    assert set(faults(corpus)) == {"index_damaged", "kept_damaged"}
+
+
+def served(corpus: Corpus) -> Manifest:
+    return corpus.folder.read_manifest(corpus.folder.current_generation() or 0)
 
 
 def test_a_manifest_that_cannot_be_read_is_told(corpus: Corpus) -> None:
