@@ -15,6 +15,8 @@ from generation.plan_devices import accelerator, known_accelerators
 
 GIB = 1 << 30
 _MOST = 1e9  # of any unit: above it a figure is a slip, and sums of sizes lose their meaning
+LINKS = ("nvlink", "pcie")
+ISAS = ("avx512", "avx512_bf16", "amx_bf16")  # what kernels are chosen by
 _MOST_COUNTED = 4096  # cores of a node, nodes
 
 
@@ -110,7 +112,7 @@ def machine_from(described: Mapping[str, Any]) -> Machine:
     evenly).
 
     Raises:
-        ConfigError: an unknown key or accelerator, or a number that is missing or not positive.
+        ConfigError: an unknown key, accelerator, link or isa, or a number that is missing or not positive.
     """
     if unknown := sorted(set(described) - _KEYS):
         raise ConfigError(
@@ -132,11 +134,17 @@ def machine_from(described: Mapping[str, Any]) -> Machine:
         base = Machine(
             "cpu", cores, memory, name=str(described.get("name", "")), numa=_even(cores, memory, count)
         )
+    _link(described)
     changes: dict[str, Any] = {"nodes": _count(described, "nodes", 1)}
     if isa := described.get("isa"):
         if not isinstance(isa, list):
             raise ConfigError(f"isa of a machine is {isa!r}; a list of names is expected.")
-        changes["isa"] = tuple(map(str, isa))
+        if unknown := [one for one in isa if one not in ISAS]:
+            raise ConfigError(
+                f"isa of a machine names {', '.join(map(repr, unknown))}; known: {', '.join(ISAS)}. "
+                "Leave out what is not among them."
+            )
+        changes["isa"] = tuple(isa)
     for key, field, unit in _SPEEDS:
         if key in described:
             changes[field] = _number(described, key, 0) * unit
@@ -158,11 +166,21 @@ def _accelerated(described: Mapping[str, Any], cores: int, ram: int) -> Machine:
     return Machine(
         "gpu", cores, memory, _count(described, "devices", 1),
         name=name, ram_bytes=ram, capability=capability,
-        link=str(described.get("link") or (facts.link if facts else "")),
+        link=_link(described) or (facts.link if facts else ""),
         bandwidth=facts.bandwidth if facts else 0.0,
         flops=facts.flops if facts else 0.0,
         flops8=facts.flops8 if facts else 0.0,
     )  # fmt: skip
+
+
+def _link(described: Mapping[str, Any]) -> str:
+    """The link that is described; empty where none is."""
+    link = described.get("link") or ""
+    if link and link not in LINKS:
+        raise ConfigError(
+            f"link of a machine is {link!r}; known: {', '.join(LINKS)}. Leave it out where it is another."
+        )
+    return link
 
 
 def _capability(stated: object) -> tuple[int, int]:

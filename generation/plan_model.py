@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 from core.errors import ConfigError
+from generation.plan_family import require_decoder, stored_dtype
 from generation.plan_quant import DTYPE_BYTES, Quantization, quantization_of
 
 VOCAB_PADDING = 64  # the engine rounds the vocabulary up to this many rows
@@ -140,10 +141,12 @@ def model_facts(config: Mapping[str, Any], *, name: str, weight_bytes: int = 0) 
         weight_bytes: size of the weight files; 0 counts them from the config.
 
     Raises:
-        ConfigError: a field that decides sizes is missing or not a positive number.
+        ConfigError: a field that decides sizes is missing or not a positive number, the weights' type is
+            unknown, or the model does not write text.
     """
     text = config.get("text_config") or config.get("llm_config")
     c: Mapping[str, Any] = {**config, **text} if isinstance(text, Mapping) else config
+    require_decoder(c, name)
     family = str(c.get("model_type") or "").lower()
     heads = _positive(c, name, "num_attention_heads", "n_head", "n_heads")
     hidden = _positive(c, name, "hidden_size", "n_embd", "d_model")
@@ -186,7 +189,7 @@ def model_facts(config: Mapping[str, Any], *, name: str, weight_bytes: int = 0) 
         intermediate=intermediate,
         vocab=vocab,
         max_positions=_positions(c),
-        dtype=str(c.get("dtype") or c.get("torch_dtype") or "bfloat16").removeprefix("torch."),
+        dtype=stored_dtype(c, name),
         tied=bool(c.get("tie_word_embeddings", family in _TIED_BY_DEFAULT)),
         quantization=quantization,
         latent=latent,

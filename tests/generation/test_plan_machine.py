@@ -70,6 +70,25 @@ def test_a_description_with_a_mistake_is_refused(described: dict[str, object]) -
         machine_from(described)
 
 
+@pytest.mark.parametrize(
+    ("described", "known"),
+    [
+        (
+            {"device": "cpu", "ram_gib": 8, "isa": ["avx512", "avx9"]},
+            r"'avx9'.*avx512, avx512_bf16, amx_bf16",
+        ),
+        ({"device": "cpu", "ram_gib": 8, "isa": [["avx512"]]}, "known: avx512"),
+        ({"gpu": "h100", "link": "rope"}, "'rope'; known: nvlink, pcie"),
+        ({"device": "cpu", "ram_gib": 8, "link": 3}, "3; known: nvlink, pcie"),
+    ],
+)
+def test_an_unknown_isa_or_link_is_refused_with_the_known_ones(
+    described: dict[str, object], known: str
+) -> None:
+    with pytest.raises(ConfigError, match=known):
+        machine_from(described)
+
+
 @pytest.mark.parametrize(("topology", "link"), [(_NVLINK, "nvlink"), (_PCIE, "pcie"), ("", "nvlink")])
 def test_the_drivers_list_becomes_a_machine(topology: str, link: str) -> None:
     machine = machine_from_smi(_LISTED, topology=topology, cores=96)

@@ -173,6 +173,41 @@ def test_heads_that_divide_nothing_are_refused_by_name(sizes: dict[str, int]) ->
         model_facts({**SMOLLM2, **sizes}, name="acme/thing")
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"architectures": ["BertModel"]},
+        {"architectures": ["XLMRobertaModel"], "model_type": "xlm-roberta"},
+        {"architectures": ["ModernBertForMaskedLM"], "model_type": "modernbert"},
+        {"architectures": ["Qwen2ForSequenceClassification"], "model_type": "qwen2"},
+        {"architectures": ["T5ForConditionalGeneration"], "model_type": "t5", "is_encoder_decoder": True},
+        {"model_type": "bert"},
+    ],
+)
+def test_a_model_that_does_not_write_is_refused_with_what_to_do(config: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"acme/thing is an encoder.*ForCausalLM.*GEO_PACKS__ENCODER"):
+        model_facts({**SMOLLM2, **config}, name="acme/thing")
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"architectures": ["LlamaForCausalLM"]},
+        {"architectures": ["RobertaForCausalLM"], "model_type": "roberta"},
+        {"architectures": ["ChatGLMModel"], "model_type": "chatglm"},
+        {"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3"},
+    ],
+)
+def test_a_model_that_writes_is_planned(config: dict[str, Any]) -> None:
+    assert model_facts({**SMOLLM2, **config}, name="m").layers == 30
+
+
+def test_an_unknown_dtype_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"acme/thing.*'float7'; known: float32, float16, bfloat16"):
+        model_facts({**SMOLLM2, "dtype": "float7"}, name="acme/thing")
+    assert model_facts({**SMOLLM2, "dtype": "torch.half"}, name="m").dtype == "float16"
+
+
 def test_an_unknown_family_counts_as_writing_both_languages() -> None:
     assert known_languages("acme/Thing-7B") == ("en", "zh")
     assert known_languages("Qwen/Qwen3-8B") == ("en", "zh")
