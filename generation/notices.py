@@ -96,3 +96,16 @@ def shortened_notice(left_out: Sequence[int], used: int, lang: Lang) -> Notice |
         else f"Many answers are running; this one was written from {used} of {used + len(left_out)} sources."
     )
     return Notice("context_shortened", text, list(left_out), {"used": used, "left_out": len(left_out)})
+
+
+def unread_notice(read: int, unread: int, lang: Lang) -> Notice | None:
+    """Says that a summary was made from the beginning of a long document; None when it was read whole."""
+    if unread <= 0:
+        return None
+    passages = read + unread
+    text = (
+        f"文档较长，本摘要只依据前{read}个段落，全文共{passages}个段落。"
+        if lang is Lang.ZH
+        else f"The document is long; its first {read:,} of {passages:,} passages were read."
+    )
+    return Notice("document_not_read_whole", text, [], {"read": read, "passages": passages})

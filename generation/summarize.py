@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from core.types import Evidence, SentenceScore, Span
+from core.types import Claim, Evidence, SentenceScore, Span
+from generation.answer import extract
 from generation.untrusted import instructs
 from generation.wording import content_terms
 from ingest.sentences import sentences
@@ -82,6 +83,30 @@ def with_central_sentences(section: Sequence[Evidence], document: Sequence[Evide
             place += 1
         scored.append(replace(e, sentences=tuple(own), score=max((s.score for s in own), default=0.0)))
     return tuple(scored)
+
+
+def whole_sentences(
+    document: Sequence[Evidence], parts: Sequence[Sequence[Evidence]], *, at_most: int
+) -> tuple[Claim, ...]:
+    """The sentences that stand for the whole document, each of another section, in the document's order.
+
+    Args:
+        document: all passages, which say what is central.
+        parts: the passages of each section that may be cited.
+        at_most: sentences. A document of one section has none beside that section's.
+    """
+    if len(parts) < 2:
+        return ()
+    scored = {e.marker: e for e in with_central_sentences(document, document)}
+    chosen: list[Claim] = []
+    by_centrality = sorted(
+        ([scored[e.marker] for e in part] for part in parts), key=lambda part: -max(e.score for e in part)
+    )
+    for part in by_centrality:
+        if len(chosen) < at_most:
+            chosen.extend(extract("", part, max_sentences=1, shown=[c.text for c in chosen]))
+    chosen.sort(key=lambda c: c.citations[0].marker)
+    return tuple(replace(c, reason=f"{c.reason};whole_document") for c in chosen)
 
 
 def _spread(evidence: Sequence[Evidence]) -> Counter[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from core.errors import Conflict, NotFound
@@ -66,3 +66,14 @@ def document_evidence(
         )
         for marker, one in enumerate(known, 1)
     )
+
+
+def document_length(session: Session, scope: Scope, document_id: str, filters: Filters) -> int:
+    """How many passages `document_evidence` would give were it not for `MAX_PASSAGES`."""
+    dialect = session.get_bind().dialect.name
+    counted = session.scalar(
+        select(func.count(PassageRow.id))
+        .join(DocumentRow, DocumentRow.id == PassageRow.document_id)
+        .where(DocumentRow.id == document_id, visible(scope, filters, dialect=dialect))
+    )
+    return counted or 0

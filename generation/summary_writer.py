@@ -1,4 +1,4 @@
-"""Writes the summary of one document: a cited sentence for each section, in the document's order."""
+"""Writes the summary of one document: the whole in a few cited sentences, then one for each section."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from dataclasses import replace
 from core.errors import InvalidInput
 from core.types import AnswerStatus, CitationMode, Evidence, Verdict
 from generation.answer import extract
-from generation.notices import instructions_notice, left_out_notice
+from generation.notices import instructions_notice, left_out_notice, unread_notice
 from generation.schemes import scheme_of
 from generation.state import Outcome
-from generation.summarize import sections, with_central_sentences
+from generation.summarize import sections, whole_sentences, with_central_sentences
 from generation.write import AnswerWriter, elapsed_ms
+
+_WHOLE = 2  # sentences that stand for a whole document, at most
 
 
 class SummaryWriter(AnswerWriter):
     """As `AnswerWriter`, over all passages of one document instead of what a question recalled.
 
-    The document is divided into at most as many sections as the summary may have sentences. `extract` shows
-    the sentences that stand for each; the other modes let the model say it from the section's passages, and
+    First come the sentences that stand for the whole document, each of another section and in the
+    document's own words in every mode (`reason` ends in `;whole_document`). Then the document is divided
+    into at most as many sections as the summary may have sentences besides. `extract` shows the
+    sentences that stand for each; the other modes let the model say it from the section's passages, and
     fall back to those where nothing it says is borne out.
     """
 
@@ -30,9 +34,10 @@ class SummaryWriter(AnswerWriter):
             return self._outcome(AnswerStatus.CANCELLED)
         if not self._evidence:
             return self._refusal("the document has no passage that may be cited")
+        document = self._evidence
         parts = [
-            with_central_sentences(part, self._evidence)
-            for part in sections(self._evidence, at_most=self._max_sentences())
+            with_central_sentences(part, document)
+            for part in sections(document, at_most=self._section_sentences())
         ]
         told = [_best(part, self._room()) for part in parts]
         self._evidence = tuple(e for part in told for e in part)
@@ -40,7 +45,11 @@ class SummaryWriter(AnswerWriter):
         self._events.sources(self._evidence)
         self._board.note(instructions_notice(self._evidence, self._lang))
         self._board.note(left_out_notice(self._left_out, self._lang))
+        self._board.note(unread_notice(self._read, self._unread, self._lang))
         mode, reason = self._mode()
+        if mode is CitationMode.EXTRACT or not reason:
+            for claim in whole_sentences(document, told, at_most=self._whole_sentences()):
+                self._board.show(claim)
         if mode is CitationMode.EXTRACT:
             outcome = self._sections_extracted(told, reason)
         elif reason:
@@ -49,6 +58,16 @@ class SummaryWriter(AnswerWriter):
             outcome = self._sections_written(told, mode)
         return replace(outcome, evidence=self._evidence)
 
+    def _whole_sentences(self) -> int:
+        """Sentences for the whole: a third of those that the policy allows, else two beside the sections'."""
+        allowed = self._state.policy.max_sentences
+        return _WHOLE if allowed is None else min(_WHOLE, allowed // 3)
+
+    def _section_sentences(self) -> int:
+        """Sentences for the sections together."""
+        allowed = self._state.policy.max_sentences
+        return self._max_sentences() if allowed is None else allowed - self._whole_sentences()
+
     def _room(self) -> int:
         """Characters of one section that go into a prompt; about three to a token is the safe side."""
         plan = self._runtime.plan
@@ -56,7 +75,7 @@ class SummaryWriter(AnswerWriter):
 
     def _sections_extracted(self, parts: Sequence[Sequence[Evidence]], reason: str) -> Outcome:
         begun = time.monotonic()
-        each = max(1, self._max_sentences() // max(1, len(parts)))
+        each = max(1, self._section_sentences() // max(1, len(parts)))
         for part in parts:
             self._extract_part(part, each)
         self._timings["extract"] = elapsed_ms(begun)
@@ -73,7 +92,7 @@ class SummaryWriter(AnswerWriter):
 
     def _sections_written(self, parts: Sequence[Sequence[Evidence]], mode: CitationMode) -> Outcome:
         begun, scheme = time.monotonic(), scheme_of(mode)
-        each = max(1, self._max_sentences() // max(1, len(parts)))
+        each = max(1, self._section_sentences() // max(1, len(parts)))
         status, reason = AnswerStatus.ANSWERED, ""
         with self._runtime, self._watched():
             engine = self._ready_engine()

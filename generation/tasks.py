@@ -29,8 +29,8 @@ from generation.rewriting import rewrite_query
 from generation.runtime import EngineRuntime
 from generation.sources import document_facts
 from generation.stream import EventWriter, done_payload
-from generation.summarize import document_of
-from generation.summary_repository import document_evidence, replace_evidence
+from generation.summarize import MAX_PASSAGES, document_of
+from generation.summary_repository import document_evidence, document_length, replace_evidence
 from generation.summary_writer import SummaryWriter
 from generation.warmer import Warmer
 from generation.write import AnswerWriter
@@ -126,6 +126,10 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
             if summarized is not None
             else repository.load_evidence(session, scope, run.subject_id)
         )
+        unread = 0
+        if summarized is not None and len(evidence) == MAX_PASSAGES:
+            where, filters = scope.narrowed(state.collection_ids), parse_filters(state.filters)
+            unread = document_length(session, where, summarized, filters) - MAX_PASSAGES
         documents = document_facts(session, scope, (e.passage.document_id for e in evidence))
     events = EventWriter(get_redis(), state.id)
     if not state.status.terminal:
@@ -146,6 +150,7 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
             settings=get_settings(),
             begun=begun,
             documents=documents,
+            unread=unread,
         )
         try:
             outcome = writer.write()

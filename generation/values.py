@@ -106,8 +106,8 @@ class Notice:
     """Something to know beside the claims, in the question's language.
 
     Attributes:
-        code: `conflicting_sources`, `instructions_in_source`, `namesakes`, `searched`, `context_shortened` or
-            `sources_left_out`.
+        code: `conflicting_sources`, `instructions_in_source`, `namesakes`, `searched`, `context_shortened`,
+            `sources_left_out` or `document_not_read_whole`.
         markers: the sources that it is about.
         detail: the same for machines.
     """

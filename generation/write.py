@@ -64,6 +64,7 @@ class AnswerWriter:
         settings: of this process.
         begun: `time.monotonic()` of the task's start.
         documents: facts of the documents behind the evidence, for the policy's rules.
+        unread: passages of a document to summarize that are behind `evidence` and are not read.
     """
 
     def __init__(
@@ -78,9 +79,11 @@ class AnswerWriter:
         settings: Settings,
         begun: float,
         documents: Mapping[str, DocumentFacts] | None = None,
+        unread: int = 0,
     ) -> None:
         self._state, self._events, self._documents = state, events, documents or {}
         self._evidence = permitted(evidence, self._documents, state.policy.sources)
+        self._read, self._unread = len(evidence), unread
         self._left_out = state.left_out + len(evidence) - len(self._evidence)
         self._runtime, self._cancels, self._db, self._settings = runtime, cancels, db, settings
         self._begun = begun

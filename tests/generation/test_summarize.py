@@ -97,7 +97,32 @@ def test_the_model_summarizes_section_by_section_from_its_passages(sqlite_databa
     assert len(stage.engine.requests) == 2
     assert "pump cover" in stage.engine.requests[0].messages[-1].content
     assert "gear box" not in stage.engine.requests[0].messages[-1].content
-    assert [c.citations[0].marker for c in answer.claims] == [1, 2]  # the section's own sentence stands in
+    assert [c.citations[0].marker for c in answer.claims[1:]] == [
+        1,
+        2,
+    ]  # the section's own sentence stands in
+    assert answer.claims[0].reason == "exact_quote;whole_document"
+
+
+def test_the_whole_comes_before_the_sections_and_within_the_length(sqlite_database: Database) -> None:
+    answer = summarize(two_sections(sqlite_database), mode="extract", max_sentences=6)
+    whole = [c for c in answer.claims if c.reason.endswith(";whole_document")]
+    assert list(answer.claims[: len(whole)]) == whole
+    assert [c.citations[0].marker for c in whole] == [1, 2]
+    assert "pump cover" in whole[0].text
+    assert all(c.citations[0].quote and c.citations[0].quote.text == c.text for c in answer.claims)
+    assert len({c.text for c in answer.claims}) == len(answer.claims) <= 6
+    assert answer.notices == ()
+
+
+def test_a_document_too_long_to_be_read_whole_says_so(
+    sqlite_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("generation.summary_repository", "generation.tasks"):
+        monkeypatch.setattr(f"{module}.MAX_PASSAGES", 1)
+    (notice,) = summarize(two_sections(sqlite_database), mode="extract").notices
+    assert (notice.code, notice.detail) == ("document_not_read_whole", {"read": 1, "passages": 2})
+    assert notice.text == "The document is long; its first 1 of 2 passages were read."
 
 
 def test_a_document_that_is_not_live_is_refused(sqlite_database: Database) -> None:
