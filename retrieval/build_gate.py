@@ -6,6 +6,7 @@ never holds more than one copy of the vectors in memory.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from core.db import Database
 from core.errors import PermanentError
 from core.settings import get_settings
-from core.types import Scope, Tier
+from core.types import Route, Scope, Tier
 from retrieval import build_repository
 from retrieval.build_repository import SavedQuestion
 from retrieval.filters import Filters
@@ -31,9 +32,11 @@ _SAMPLED = 64  # stored vectors that stand in where there are fewer questions th
 _K = 10
 _HEAD = 3  # an answer has moved when the passage that came first is below this now
 _ENOUGH = 10  # fewer questions say nothing about a share
-_LISTED = 50  # moved answers that the build names
+_LISTED = 50  # moved answers that the build names, of all routes
 Encode = Callable[[Sequence[str]], Vector]
 Asked = tuple[Vector, Scope]
+Answers = Mapping[Route, Mapping[str, Found]]
+"""Hits, best first, by query id, for each route."""
 
 
 class BuildRejected(PermanentError):
@@ -107,70 +110,105 @@ class Gate:
                 )
             effort *= 2
 
+    def routes(self) -> dict[Route, list[str]]:
+        """The routes whose answers the build may change, each with the parts of it that were built."""
+        words = [part for part in self.parts if part == LEXICAL]
+        by_route = {Route.DENSE: self._tiers(), Route.LEXICAL: words}
+        return {route: parts for route, parts in by_route.items() if parts}
+
     def answers(
+        self, route: Route, folder: IndexFolder, manifest: Manifest, questions: Sequence[SavedQuestion]
+    ) -> dict[str, Found]:
+        """What each question finds first by a route in the parts that were built, by query id."""
+        ask = self._by_words if route is Route.LEXICAL else self._by_vectors
+        return ask(folder, manifest, questions)
+
+    def _by_vectors(
         self, folder: IndexFolder, manifest: Manifest, questions: Sequence[SavedQuestion]
-    ) -> dict[str, list[int]]:
-        """What each question finds first in the parts that were built, by query id."""
-        found = {q.query_id: [] for q in questions}
-        dense: dict[str, list[tuple[int, float]]] = {q.query_id: [] for q in questions}
+    ) -> dict[str, Found]:
+        hits: dict[str, Found] = {q.query_id: [] for q in questions}
         for part in self._tiers():
             snapshot = load_tier(
                 folder.tier(part), Tier(part), manifest.tier(part), dimension=manifest.dimension
             )
             for q in questions:
                 if q.vector is not None:
-                    dense[q.query_id].extend(snapshot.search(q.vector, _K, q.scope))
-        for q in questions:
-            best = sorted(dense[q.query_id], key=lambda hit: (-hit[1], hit[0]))
-            found[q.query_id] = [passage_id for passage_id, _ in best[:_K]]
-        if self.parts == (LEXICAL,) and manifest.lexical:
-            reader = open_lexical(folder.lexical, manifest.lexical)
-            for q in questions:
-                hits = reader.search(
-                    q.text, _K, tenant_id=q.scope.tenant_id, collection_ids=q.scope.collection_ids
-                )
-                found[q.query_id] = [passage_id for passage_id, _ in hits]
-        return found
+                    hits[q.query_id].extend(snapshot.search(q.vector, _K, q.scope))
+        return {
+            query_id: sorted(own, key=lambda hit: (-hit[1], hit[0]))[:_K] for query_id, own in hits.items()
+        }
 
-    def compare(
-        self,
-        questions: Sequence[SavedQuestion],
-        before: Mapping[str, Sequence[int]],
-        after: Mapping[str, Sequence[int]],
-    ) -> None:
-        """List the answers that moved.
+    def _by_words(
+        self, folder: IndexFolder, manifest: Manifest, questions: Sequence[SavedQuestion]
+    ) -> dict[str, Found]:
+        if not manifest.lexical:
+            return {}
+        reader = open_lexical(folder.lexical, manifest.lexical)
+        return {
+            q.query_id: reader.search(
+                q.text, _K, tenant_id=q.scope.tenant_id, collection_ids=q.scope.collection_ids
+            )
+            for q in questions
+        }
+
+    def compare(self, questions: Sequence[SavedQuestion], before: Answers, after: Answers) -> None:
+        """List the answers that moved, of the same routes before and after; each is held to the limit alone.
+
+        An answer without a clear first is not compared. `compared` and `moved` count answers, of which a
+        question has one per route. `moved_answers` lists some of each route, so that none hides another.
 
         Raises:
-            BuildRejected: more than `retrieval.moved_share`, and nobody said that they may.
+            BuildRejected: more than `retrieval.moved_share` of a route's, and nobody said that they may.
         """
-        moved: list[dict[str, Any]] = []
-        compared = 0
-        for q in questions:
-            old = self._still_live(q, before.get(q.query_id, ()))
-            if not old:
-                continue
-            compared += 1
-            new = list(after.get(q.query_id, ()))
-            if old[0] not in new[:_HEAD]:
-                moved.append({"query_id": q.query_id, "before": old[0], "after": new[0] if new else None})
-        share = len(moved) / compared if compared else 0.0
+        compared = dict.fromkeys(before, 0)
+        moved: dict[Route, list[dict[str, Any]]] = {route: [] for route in before}
+        for route, own in before.items():
+            for q in questions:
+                old = self._still_live(q, own.get(q.query_id, ()))
+                if not old or _tied(old):
+                    continue
+                compared[route] += 1
+                new = [passage_id for passage_id, _ in after[route].get(q.query_id, ())]
+                first = new[0] if new else None
+                if old[0][0] not in new[:_HEAD]:
+                    moved[route].append(
+                        {"query_id": q.query_id, "route": route.value, "before": old[0][0], "after": first}
+                    )
+        room = _LISTED // max(1, len(moved))
+        self.stats.update(
+            compared=sum(compared.values()),
+            moved=sum(map(len, moved.values())),
+            moved_answers=[one for own in moved.values() for one in own[:room]],
+        )
         limit = get_settings().retrieval.moved_share
-        self.stats.update(compared=compared, moved=len(moved), moved_answers=moved[:_LISTED])
-        if compared >= _ENOUGH and share > limit and not self.accept_moved:
+        beyond = [
+            f"{len(moved[route])} of {asked} saved questions find something else first by the "
+            f"{route.value} route"
+            for route, asked in compared.items()
+            if asked >= _ENOUGH and len(moved[route]) > limit * asked
+        ]
+        if beyond and not self.accept_moved:
             raise BuildRejected(
-                f"{len(moved)} of {compared} saved questions find something else first; at most "
-                f"{limit:.0%} may. Look at the build's moved_answers; to publish all the same, ask again "
-                "with accept_moved."
+                f"{', and '.join(beyond)}; at most {limit:.0%} may. Look at the build's moved_answers; to "
+                "publish all the same, ask again with accept_moved."
             )
 
-    def _still_live(self, question: SavedQuestion, ids: Sequence[int]) -> list[int]:
+    def _still_live(self, question: SavedQuestion, hits: Sequence[tuple[int, float]]) -> Found:
         """Those that a query could show now: what was deleted meanwhile did not move."""
         with self.db.read() as session:
-            live = live_languages(session, question.scope, list(ids), Filters())
-        return [i for i in ids if i in live]
+            live = live_languages(session, question.scope, [i for i, _ in hits], Filters())
+        return [hit for hit in hits if hit[0] in live]
 
     def _tiers(self) -> list[str]:
         return [part for part in self.parts if part != LEXICAL]
+
+
+def _tied(hits: Found) -> bool:
+    """Whether more share the first place than the head has room for: which of them leads says nothing.
+
+    The same words in many passages do that, and their order in the files decides then.
+    """
+    return len(hits) > _HEAD and math.isclose(hits[0][1], hits[_HEAD][1], rel_tol=1e-6)
 
 
 def _sampled(snapshot: TierSnapshot, count: int) -> list[Asked]:

@@ -24,11 +24,11 @@ from sqlalchemy.orm import Session
 
 from core.db import Database
 from core.memory import return_freed_memory
-from core.types import Tier
+from core.types import Route, Tier
 from retrieval import build_control, build_repository, tier_repository
 from retrieval import index_repository as repository
 from retrieval.build_files import BuildFolder, BuildState
-from retrieval.build_gate import BuildRejected, Gate
+from retrieval.build_gate import Answers, BuildRejected, Gate
 from retrieval.build_gate import Encode as EncodeQuestions
 from retrieval.build_parts import PartBuilder, layout
 from retrieval.build_start import BuildPlan as BuildPlan
@@ -41,6 +41,7 @@ from retrieval.index_repository import LogEntry
 from retrieval.lexical_store import verify_lexical
 from retrieval.manifest import LEXICAL, PARTS, IndexFolder, Manifest
 from retrieval.tier_writer import verify_tier
+from retrieval.vector_tier import Found
 from retrieval.writer import IndexWriter, index_writer
 
 log = logging.getLogger(__name__)
@@ -183,22 +184,30 @@ class Builder:
         built = gate.recall(self.files.index, built, questions)
         self._checking(state)
         if self.plan.mode != ROLLBACK:  # an operator goes back because answers are to move
-            gate.compare(questions, before, gate.answers(self.files.index, built, questions))
+            after = {route: gate.answers(route, self.files.index, built, questions) for route in before}
+            gate.compare(questions, before, after)
         return built
 
-    def _answers_before(self, gate: Gate) -> dict[str, list[int]]:
-        """What is served answers; a part that is damaged answers nothing and nothing is compared with it."""
+    def _answers_before(self, gate: Gate) -> Answers:
+        """What is served answers; a route with a damaged part answers nothing and is not compared."""
+        before: dict[Route, dict[str, Found]] = {}
         try:
             with self.db.read() as session:
                 generation = tier_repository.tier_state(session, Tier.HOT.value).generation
             served = self.folder.read_manifest(generation) if generation else Manifest()
-            if any(part in served.refused for part in self.plan.parts):
-                return {}
             questions = gate.questions(served.model, self.encode_questions(served.model))
-            return gate.answers(self.folder, served, questions)
         except (DamagedIndex, ValueError, OSError) as error:
             log.info("nothing_to_compare", extra={"build_id": self.plan.build_id, "reason": str(error)})
-            return {}
+            return before
+        for route, parts in gate.routes().items():
+            if any(part in served.refused for part in parts):
+                continue
+            try:
+                before[route] = gate.answers(route, self.folder, served, questions)
+            except (DamagedIndex, ValueError, OSError) as error:
+                said = {"build_id": self.plan.build_id, "route": route.value, "reason": str(error)}
+                log.info("nothing_to_compare", extra=said)
+        return before
 
     def _check_counts(self, built: Manifest) -> None:
         with self.db.read() as session:

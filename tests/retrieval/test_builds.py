@@ -12,7 +12,7 @@ import pytest
 from core.db import Database, get_database, utcnow
 from core.errors import Conflict, InvalidInput, NotFound
 from core.jobs import run_job
-from core.models import BuildRow, JobRow, QueryRow, QuestionVectorRow, TenantRow
+from core.models import BuildRow, JobRow, PassageRow, QueryRow, QuestionVectorRow, TenantRow
 from core.settings import Settings, get_settings
 from core.types import BuildStatus, JobStatus, Role, Scope, Tier
 from retrieval import build_control, build_task, builds, lease
@@ -402,13 +402,13 @@ def test_a_rollback_is_a_build_too(corpus: Corpus) -> None:
 # -- gate --------------------------------------------------------------------------------------
 
 
-def ask(corpus: Corpus, count: int) -> None:
+def ask(corpus: Corpus, count: int, text: str = "lantern {}?") -> None:
     """Questions that were asked, with their vectors."""
     with corpus.db.write() as session:
         for n in range(count):
             query = QueryRow(
                 id=f"qry_{n:03d}", tenant_id="t1", principal="k", collection_ids=["c1"],
-                question=f"lantern {n}?",
+                question=text.format(n),
             )  # fmt: skip
             session.add(query)
             session.flush()
@@ -427,7 +427,7 @@ def test_recall_and_saved_questions_are_in_the_outcome(corpus: Corpus) -> None:
     assert done.status == "published"
     assert set(done.stats["recall"]) == {"hot", "warm", "cold"}
     assert min(done.stats["recall"].values()) >= 0.95
-    assert (done.stats["compared"], done.stats["moved"]) == (12, 0)
+    assert (done.stats["compared"], done.stats["moved"]) == (12, 0), "words lead to many alike"
 
 
 def test_a_tier_below_the_floor_is_not_published(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -471,6 +471,36 @@ def test_answers_that_move_are_listed_and_refused_unless_accepted(
     first = done.stats["moved_answers"][0]
     assert first["before"] != first["after"]
     assert first["query_id"].startswith("qry_")
+    assert {one["route"] for one in done.stats["moved_answers"]} == {"dense"}
+
+
+def test_answers_that_only_words_move_refuse_a_build_of_all_parts_too(corpus: Corpus) -> None:
+    corpus.index(corpus.document(60))
+    ask(corpus, 12, "passage{}")
+    with corpus.db.write() as session:  # what another way to make words would do
+        rows = session.query(PassageRow).order_by(PassageRow.id).all()
+        for row, words in zip(rows, [row.text for row in reversed(rows)], strict=True):
+            row.text = words
+    before = served(corpus)
+    failed = work(corpus.db, opened(corpus.db, "all").id)
+    assert failed.error_code == "build_rejected"
+    assert "12 of 12 saved questions find something else first by the lexical route" in (
+        failed.error_detail or ""
+    )
+    assert "dense" not in (failed.error_detail or "")
+    assert served(corpus) == before
+    done = work(corpus.db, opened(corpus.db, "all", accept_moved=True).id)
+    assert (done.status, done.stats["compared"], done.stats["moved"]) == ("published", 24, 12)
+    assert {one["route"] for one in done.stats["moved_answers"]} == {"lexical"}
+
+
+def test_a_damaged_route_is_not_compared_and_the_other_one_is(corpus: Corpus) -> None:
+    corpus.index(corpus.document(60))
+    ask(corpus, 12, "passage{}")
+    for path in (corpus.folder.lexical / served(corpus).lexical).iterdir():
+        path.write_bytes(path.read_bytes()[:-1])
+    done = work(corpus.db, opened(corpus.db, "all").id)
+    assert (done.status, done.stats["compared"], done.stats["moved"]) == ("published", 12, 0)
 
 
 def test_a_build_needs_no_tenant_of_its_own(database: Database) -> None:
