@@ -155,7 +155,8 @@ def test_streams_hold_no_database_connection(stack: Stack, collection: str) -> N
     ids = []
     for n in range(10):
         body = {"question": f"Describe visit number {n} of the Orrin lighthouse.", "collection": collection}
-        ids.append(stack.client.post("/v1/queries", json={**body, "policy": {"mode": "free"}}).json()["id"])
+        policy = {"mode": "free", "max_answer_tokens": 48}
+        ids.append(stack.client.post("/v1/queries", json={**body, "policy": policy}).json()["id"])
     threads = [threading.Thread(target=lambda i=i: _drain(stack, i)) for i in ids]
     for thread in threads:
         thread.start()

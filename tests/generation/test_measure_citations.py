@@ -111,6 +111,7 @@ def test_every_edit_changes_a_sentence_that_offers_a_place() -> None:
         assert changed != text
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("name", "least"), [("wice_dev", 0.65), ("scifact_train", 0.60)], ids=["support", "contradiction"]
 )

