@@ -16,7 +16,7 @@ from typing import Any
 import regex
 
 from ingest.fold import search_fold
-from retrieval.question_words import asking, without_asking
+from retrieval.question_words import is_asking, without_asking
 
 VERSION = 2
 """Of the tokens. It grows whenever the same text gives other ones: an index is asked in the version that it
@@ -71,7 +71,7 @@ def question_tokens(text: str, *, version: int = VERSION) -> list[str]:
 
     nDCG@10 of the lexical route alone, without and with them, is in docs/benchmarks.md.
     """
-    folded, asks = search_fold(text), asking(text)
+    folded = search_fold(text)
     run_tokens = _run_tokens if version == VERSION else _run_tokens_1
     found: list[str] = []
     runs: list[str] = (_ASCII_RUN if folded.isascii() else _RUN).findall(folded)
@@ -79,7 +79,7 @@ def question_tokens(text: str, *, version: int = VERSION) -> list[str]:
         if _is_cjk(run[0]):
             for words in without_asking(_cut()(run)):
                 found += _cjk_tokens("".join(words), words)
-        elif run not in asks and run.removesuffix("'s") not in asks:
+        elif not is_asking(run, text):
             found += run_tokens(run)
     if not found:
         return tokens(text, version=version)

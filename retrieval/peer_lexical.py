@@ -135,7 +135,7 @@ def _serve_bm25s(folder: Path, questions: list[str], tokens_of: Tokens) -> tuple
 def main(task: str, peer: str, place: str, product: str, *rest: str) -> None:
     """Build; or answer requests until the input ends."""
     sys.path.append(product)
-    from retrieval.analyzer import tokens
+    from retrieval.analyzer import question_tokens
 
     folder = Path(place) / "index"
     if task == "build":
@@ -144,7 +144,9 @@ def main(task: str, peer: str, place: str, product: str, *rest: str) -> None:
         _say({"build_s": round(time.perf_counter() - begun, 2)})
         return
     questions: list[str] = json.loads(Path(rest[0]).read_text(encoding="utf-8"))
-    answer, segments = {"tantivy": _serve_tantivy, "bm25s": _serve_bm25s}[peer](folder, questions, tokens)
+    answer, segments = {"tantivy": _serve_tantivy, "bm25s": _serve_bm25s}[peer](
+        folder, questions, question_tokens
+    )
     answer("k10")
     _say({"rss_mib": round(psutil.Process().memory_info().rss / 2**20, 1), "segments": segments})
     for line in sys.stdin:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 _ASKING = "what which who whom whose when where why how do does did"
 _ASKS_EN = frozenset(_ASKING.split())
@@ -30,12 +31,23 @@ def asking(text: str) -> frozenset[str]:
     return _ASKS_EN.difference(map(str.lower, _ACRONYM.findall(text)))
 
 
+def is_asking(word: str, text: str) -> bool:
+    """Whether a folded English word of this text asks. Most words are no such word: the text is not read."""
+    plain = word.removesuffix("'s")
+    return plain in _ASKS_EN and plain in asking(text)
+
+
+@lru_cache(maxsize=20_000)  # words repeat
+def _asks_zh(word: str) -> bool:
+    return _ASKS_ZH.fullmatch(word) is not None
+
+
 def without_asking(words: Sequence[str]) -> Iterator[list[str]]:
     """The parts of a run of Chinese words that are left between those that ask."""
     part: list[str] = []
     led = False
     for word in words:
-        if _ASKS_ZH.fullmatch(word) or (led and _LED.fullmatch(word)):
+        if _asks_zh(word) or (led and _LED.fullmatch(word)):
             led = _LEADS.fullmatch(word) is not None
             if part:
                 yield part
