@@ -13,8 +13,8 @@ from functools import lru_cache
 _ASKING = "what which who whom whose when where why how do does did"
 _ASKS_EN = frozenset(_ASKING.split())
 _MEASURE = "[个些种年位家里儿项次所座名部本支条间届国类款天月日岁张首股块门件处]"
-# Of a word as the segmenter gives it. `哪吒` (folded: `哪咤`) and the surname `何` are names, `几何` and `几乎`
-# do not ask.
+# Of a word as the segmenter gives it. `哪吒` (folded: `哪咤`) and the surname `何` are names;
+# `几何` and `几乎` do not ask.
 _ASKS_ZH = re.compile(
     f"[是有叫由在]?(?:哪(?![吒咤]).{{0,3}}|[什甚]么(?:样|时候|地方)?|多少.?|谁来?|第?几(?:{_MEASURE}.?)?|怎.{{0,2}})"
     "|为什么|[如为因有]何|何[时地人处种年月日故]|是否|是不是|有没有|[能可]否|请问|[吗呢]"
