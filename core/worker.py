@@ -65,8 +65,10 @@ RING = "core.ring"
 TOP_UP = "ingest.top_up"
 OBSERVE = "retrieval.observe"
 TEND = "retrieval.tend"
+MERGE = "retrieval.merge"
 
 _TOP_UP_EVERY_S = 5.0  # a look at the open walks of `ingest/reprocessing.py`: one indexed query when idle
+_MERGE_EVERY_S = 60.0  # a look at the manifest of the index when nothing is worth merging
 
 # The broker keeps a list per priority: `QUEUE` for 0, which is taken first, and `QUEUE\x06\x169` for 9.
 _FIRST, _LAST = 0, 9
@@ -127,7 +129,7 @@ def make_app() -> Celery:
         task_default_queue="ingest",
         task_routes={
             **{t.value: {"queue": q} for t, q in QUEUES.items()},
-            **{task: {"queue": "reap"} for task in (REAP, RING, TOP_UP, OBSERVE, TEND)},
+            **{task: {"queue": "reap"} for task in (REAP, RING, TOP_UP, OBSERVE, TEND, MERGE)},
         },
         broker_transport_options={
             "visibility_timeout": settings.worker.visibility_timeout_s,
@@ -158,6 +160,7 @@ def _beat_schedule(settings: Settings) -> dict[str, Any]:
         "top_up": (TOP_UP, _TOP_UP_EVERY_S),
         "observe": (OBSERVE, settings.recall.interval_s),
         "tend": (TEND, settings.placement.interval_s),
+        "merge": (MERGE, _MERGE_EVERY_S),
         "ring": (RING, settings.worker.canary_interval_s),
     }
     return {

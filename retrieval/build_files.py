@@ -20,8 +20,8 @@ from typing import Any
 
 from retrieval.files import DamagedIndex, checksum, sync_folder, write_durably
 from retrieval.index_repository import START, Place
-from retrieval.manifest import LEXICAL, IndexFolder, Manifest
-from retrieval.vector_tier import TierRef
+from retrieval.manifest import LEXICAL, IndexFolder, Manifest, TierFolder
+from retrieval.vector_tier import SegmentRef, TierRef
 
 _STATE = "state.json"
 _LOCK = ".lock"  # tantivy's; a link would share the lock of the index it comes from
@@ -160,11 +160,20 @@ def _link_tier(source: IndexFolder, target: IndexFolder, part: str, ref: TierRef
     here.segments.mkdir(parents=True, exist_ok=True)
     here.dead.mkdir(parents=True, exist_ok=True)
     for segment in ref.segments:
-        _link_folder(there.segments / segment.name, here.segments / segment.name)
+        link_segment(there, here, segment)
     if ref.dead is not None:
         _link(there.dead / ref.dead.name, here.dead / ref.dead.name)
     sync_folder(here.segments)
     sync_folder(here.dead)
+
+
+def link_segment(source: TierFolder, target: TierFolder, ref: SegmentRef) -> None:
+    """Link the files of a segment, so that they stay whoever collects the source.
+
+    Raises:
+        DamagedIndex: they are missing.
+    """
+    _link_folder(source.segments / ref.name, target.segments / ref.name)
 
 
 def _link_folder(source: Path, target: Path) -> None:

@@ -38,6 +38,7 @@ from core.ids import new_id
 from core.models import Base, DocumentRow, DocumentVersionRow, IndexLogRow, PassageRow, PassageVectorRow
 from core.types import DocumentStatus, Scope
 from ingest.blobs import BlobStore
+from retrieval.side_merge import merge_aside
 from retrieval.writer import IndexWriter, VectorSpace, index_writer
 
 MEDIA_TYPE = "application/vnd.geo.passages"
@@ -103,6 +104,7 @@ def import_documents(
             writer.catch_up()
             with db.write() as session:
                 _go_live(session, scope, collection_id, original["blob_hash"])
+    merge_aside(db)  # a batch is a graph, and each question walks all of them
     return done
 
 

@@ -33,10 +33,10 @@ from retrieval.selection import Mask
 from retrieval.structures import StructurePlan
 from retrieval.vector_tier import DeadRef, Ids, SegmentRef, TierRef, TierStats, VectorRow, VectorsRejected
 
-# Hot: a merge that builds a graph over so many rows takes three seconds. Warm and cold: few large segments
-# are searched faster than many, and a build has one of them in memory (400 MB of codes).
-_FULL_ROWS = {Tier.HOT: 65_536, Tier.WARM: 1 << 20, Tier.COLD: 1 << 22}
-_MERGED_ROWS = 65_536  # merging larger segments is work for a rebuild
+# Few large segments are searched faster than many, as each is. A graph of so many rows is built in twenty
+# seconds (`side_merge.py`, a rebuild); a build of warm or cold has one segment in memory (400 MB of codes).
+_FULL_ROWS = {Tier.HOT: 1 << 18, Tier.WARM: 1 << 20, Tier.COLD: 1 << 22}
+_MERGED_ROWS = 65_536  # of a merge under the writer's lease: a graph over so many takes three seconds
 _BATCH = 4096  # rows that are checked at once
 _UNIT = 2e-3  # a unit vector rounded to fp16 is nearer to length 1 than this
 
@@ -160,6 +160,29 @@ class SegmentedTier:
         self._dead_changed = False
         return self._ref
 
+    def exchange(self, names: set[str], ref: SegmentRef) -> bool:
+        """Put a segment in the place of those whose live rows it was made of; what died since is dead in it.
+
+        Its files are in the tier's folder. Effective with the next `commit`.
+
+        Returns:
+            False, and nothing is changed, when one of those is not there any more.
+        """
+        replaced = [s for s in self._segments if s.ref.name in names]
+        if len(replaced) < len(names):
+            return False
+        made = _opened(self._segments_folder, ref)
+        live = [s.ids.at(np.flatnonzero(~self._mask(s))) for s in replaced]
+        gone = np.flatnonzero(~np.isin(made.ids.all(), np.concatenate(live)))
+        self._take_out(names)
+        self._segments.append(made)
+        self._bury(made.ref.name, gone)
+        return True
+
+    def _mask(self, segment: Segment) -> Mask:
+        dead = self._dead.get(segment.ref.name)
+        return np.zeros(len(segment.ids), np.bool_) if dead is None else dead
+
     def stats(self) -> TierStats:
         """See `VectorTier.stats`."""
         rows = sum(len(s.ids) for s in self._segments)
@@ -212,14 +235,16 @@ class SegmentedTier:
             self._segments_folder,
             merge_rows([(s, self._dead.get(s.ref.name)) for s in chosen]),
             dimension=self._dimension,
-            max_rows=self._layout.rows(self._tier),
+            max_rows=full,
             plan=self._layout.plan(self._tier),
         )
-        names = {s.ref.name for s in chosen}
+        self._take_out({s.ref.name for s in chosen})
+        self._segments.extend(_opened(self._segments_folder, ref) for ref in merged)
+
+    def _take_out(self, names: set[str]) -> None:
         self._segments = [s for s in self._segments if s.ref.name not in names]
         for name in names:
             self._dead_changed |= self._dead.pop(name, None) is not None
-        self._segments.extend(_opened(self._segments_folder, ref) for ref in merged)
 
     def _store_dead(self) -> DeadRef | None:
         if not self._dead_changed:

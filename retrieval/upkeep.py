@@ -1,4 +1,4 @@
-"""The beat's entries that keep tiers as they should be: uses counted, moves made, recall watched.
+"""The beat's entries that keep tiers as they should be: uses counted, moves made, recall watched, few graphs.
 
 They run in the maintenance worker, apart from every query. A round that is still at work when the next one
 is due goes on alone.
@@ -12,13 +12,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from core.db import get_database, utcnow
-from core.worker import OBSERVE, TEND, get_app
+from core.memory import return_freed_memory
+from core.worker import MERGE, OBSERVE, TEND, get_app
 from retrieval.access import count_uses
 from retrieval.moves import settle_moves
 from retrieval.placement_service import round_of_moves
 
 log = logging.getLogger(__name__)
-_observing, _tending = threading.Lock(), threading.Lock()
+_observing, _tending, _merging = threading.Lock(), threading.Lock(), threading.Lock()
 
 
 @get_app().task(name=OBSERVE)
@@ -44,6 +45,17 @@ def tend() -> None:
             begun = round_of_moves(db)
             if begun:
                 log.info("moves_begun", extra={"documents": begun, "queries_counted": counted})
+
+
+@get_app().task(name=MERGE)
+def merge() -> None:
+    """Merge hot segments, so that a question walks few graphs."""
+    with _alone(_merging) as free:
+        if free:
+            from retrieval.side_merge import merge_aside
+
+            if merge_aside(get_database()):
+                return_freed_memory()
 
 
 @contextmanager
