@@ -17,8 +17,9 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 # Threads of numeric libraries in tests: parallelism comes from processes.
 TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
-SOAK ?=
 TESTS ?= tests
+# Test processes: many tests wait (for kills, leases, restarts), so two share two cores well.
+PARALLEL ?= 2
 
 .PHONY: help install demo up down test soak lint format bench peers lock clean
 
@@ -54,7 +55,7 @@ down: ## stop the stack
 
 test: install ## run the tests (under 25 minutes on two cores)
 	$(BIN)/geo models fetch
-	$(TEST_ENV) $(BIN)/pytest -m 'not soak' $(TESTS)
+	$(TEST_ENV) $(BIN)/pytest -n $(PARALLEL) --dist loadgroup -m 'not soak' $(TESTS)
 
 soak: install ## run what takes over a minute each
 	$(BIN)/geo models fetch

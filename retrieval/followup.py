@@ -156,7 +156,7 @@ def _topic(turns: Turns, *, asks_of_person: bool, names_in: NamesIn | None) -> s
     for turn in turns:
         text = " ".join(turn.get("content", "").split())
         if turn.get("role") == "user":
-            own = _named(text, names_in) or _around_the_question(text)
+            own = _owned(text, _named(text, names_in)) or _around_the_question(text)
             leans = _leans(text)
             if not leans or (leans == "fragment" and _named(text, names_in)):
                 topic = own or topic
@@ -164,6 +164,13 @@ def _topic(turns: Turns, *, asks_of_person: bool, names_in: NamesIn | None) -> s
         elif asked and (asks_of_person or not topic) and _ASKS_WHO.search(asked):
             topic = _named(_first_sentence(text), names_in, besides=asked) or topic
     return topic[:_TOPIC_CHARS].strip()
+
+
+def _owned(text: str, name: str) -> str:
+    """A name with whose it is, where that is said right before it: `青石水库的大坝`, not `大坝` alone."""
+    phrase = _around_the_question(text)
+    at = phrase.find(name)
+    return phrase[: at + len(name)] if name and at > 0 and phrase[at - 1] == "的" else name
 
 
 def _named(text: str, names_in: NamesIn | None, *, besides: str = "") -> str:

@@ -71,6 +71,7 @@ class SearchResult:
         profile: id and version of the retrieval profile that ranked; empty until the search has run.
         rewrite: `{kind, state}` of a policy that has questions rewritten; empty for others.
         variants: what was searched for beside the question, `{kind, text, weight}`.
+        asked: `{text, topic, why}` where earlier turns made the question whole; else empty.
         gone: hits that are no longer live, because their document was replaced or deleted since.
     """
 
@@ -89,6 +90,7 @@ class SearchResult:
     profile: Mapping[str, Any] = field(default_factory=dict[str, Any])
     rewrite: Mapping[str, Any] = field(default_factory=dict[str, Any])
     variants: tuple[Mapping[str, Any], ...] = ()
+    asked: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def clean_question(question: str) -> str:
@@ -297,6 +299,7 @@ def get_search_result(session: Session, scope: Scope, query_id: str) -> SearchRe
         profile=row.trace.get("profile", {}),
         rewrite=row.trace.get("rewrite", {}),
         variants=tuple(row.trace.get("variants", ())),
+        asked=row.trace.get("asked", {}),
         error_code=row.error_code,
         error_detail=row.error_detail,
     )

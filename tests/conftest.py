@@ -25,6 +25,16 @@ from tests.support.servers import PostgresServer, RedisServer
 SHARED = Path(os.environ.get("GEO_TEST_SHARED", Path(__file__).parents[2] / "shared"))
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What shares something costly runs in one process: a file's tests, and those of one engine or stack."""
+    for item in items:
+        names, folder = getattr(item, "fixturenames", ()), item.path.parent.name
+        costly = {"generation": "engine", "e2e": "stack"}.get(folder, "")
+        group = costly if costly in names else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 def clear_process_caches() -> None:
     for cached in (get_settings, get_database, get_redis, get_app):
         cached.cache_clear()

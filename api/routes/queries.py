@@ -40,6 +40,7 @@ async def ask(
             scope,
             collections=body.collection,
             question=body.question,
+            history=[turn.model_dump() for turn in body.history],
             task=body.task,
             priority=body.priority,
             deadline_s=body.deadline_s,

@@ -41,6 +41,7 @@ async def _search(
             scope,
             collections=body.collection,
             question=body.question,
+            history=[turn.model_dump() for turn in body.history],
             task="search",
             filters=body.filters,
             policy={"rewrite": body.rewrite} if body.rewrite else None,

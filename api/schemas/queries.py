@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from api.schemas.common import Body, JsonObject, Name
+from api.schemas.common import Body, JsonObject, Name, Text
 from core.types import AnswerStatus
 from retrieval.service import SearchHit, SearchResult
 
@@ -22,11 +22,33 @@ def _ids(value: str | list[str]) -> list[str]:
 CollectionList = Annotated[Collections, AfterValidator(_ids)]
 
 
+class Turn(Body):
+    """Something said before the question."""
+
+    role: Literal["user", "assistant"]
+    content: Text
+
+
+def _told(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    return tuple(turn for turn in turns if turn.content.strip())
+
+
+History = Annotated[
+    tuple[Turn, ...],
+    AfterValidator(_told),
+    Field(
+        max_length=200,
+        description="earlier turns, oldest first; a question that leans on them is made whole",
+    ),
+]
+
+
 class SearchBody(Body):
     """A question whose passages are wanted, without an answer."""
 
     question: Question
     collection: CollectionList = Field(description="id or name, or a list of them")
+    history: History = ()
     top_k: int = Field(10, ge=1, le=1000)
     offset: int = Field(0, ge=0, le=10_000)
     filters: JsonObject | None = None
@@ -41,6 +63,7 @@ class QueryBody(Body):
 
     question: Question
     collection: CollectionList = Field(description="id or name, or a list of them")
+    history: History = ()
     task: Literal["answer", "summarize"] = "answer"
     priority: Literal["interactive", "batch"] = "interactive"
     deadline_s: float | None = Field(
@@ -142,6 +165,9 @@ class SearchOut(BaseModel):
     profile: Mapping[str, Any] = Field(description="id and version of the retrieval profile that ranked")
     rewrite: Mapping[str, Any] = Field(description="kind and state, where the policy has questions rewritten")
     variants: list[Mapping[str, Any]] = Field(description="what was searched for beside the question")
+    asked: Mapping[str, Any] = Field(
+        description="text, topic and why, where earlier turns made the question whole"
+    )
 
     @classmethod
     def of(cls, found: SearchResult) -> SearchOut:
@@ -159,4 +185,5 @@ class SearchOut(BaseModel):
             profile=found.profile,
             rewrite=found.rewrite,
             variants=list(found.variants),
+            asked=found.asked,
         )

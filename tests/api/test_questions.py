@@ -99,6 +99,10 @@ def test_lone_surrogates_are_refused_or_replaced(client: TestClient, collection:
         {"collection": ["x"] * 51},
         {"question": None},
         {"question": ["a"]},
+        {"history": "before"},
+        {"history": [{"role": "system", "content": "x"}]},
+        {"history": [{"role": "user", "content": None}]},
+        {"history": [{"role": "user", "content": "x"}] * 201},
     ],
 )
 def test_bad_options_are_named(client: TestClient, collection: str, more: dict[str, object]) -> None:
@@ -114,6 +118,14 @@ def test_a_search_that_no_engine_could_rewrite_says_so(
     found = client.post("/v1/search", json=body).json()
     assert (found["rewrite"], found["variants"]) == ({"kind": "hyde", "state": "engine_not_ready"}, [])
     assert client.post("/v1/search", json=body | {"rewrite": "always"}).status_code == 422
+
+
+def test_earlier_turns_are_kept_with_the_question(client: TestClient, collection: str) -> None:
+    turns = [{"role": "user", "content": "a\x00b"}, {"role": "assistant", "content": " "}]
+    body = {"question": "And it?", "collection": collection, "history": turns}
+    query_id = client.post("/v1/queries", json=body).json()["id"]
+    with get_database().read() as session:
+        assert session.get_one(QueryRow, query_id).history == [{"role": "user", "content": "ab"}]
 
 
 def test_policy_is_versioned_and_checked(client: TestClient, collection: str) -> None:

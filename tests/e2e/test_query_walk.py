@@ -47,6 +47,27 @@ def test_extract_shows_cited_sentences_verbatim(
     assert any(c["document_name"] == name for claim in answer["claims"] for c in claim["citations"])
 
 
+@pytest.mark.parametrize(
+    ("before", "question", "expected"),
+    [
+        ("When was the Orrin lighthouse first lit?", "What does it burn?", "rapeseed"),
+        ("云岭水库是哪一年建成的？", "它的大坝有多高？", "五十六米"),
+    ],
+)
+def test_a_question_that_leans_on_an_earlier_turn_is_made_whole(
+    stack: Stack, collection: str, before: str, question: str, expected: str
+) -> None:
+    history = [{"role": "user", "content": before}, {"role": "assistant", "content": "…[1]"}]
+    body = {"question": question, "collection": collection, "history": history}
+    found = stack.client.post("/v1/search", json=body).json()
+    assert found["question"] == question
+    assert found["asked"]["why"] == "pronoun"
+    assert expected in found["hits"][0]["text"]
+    answer = stack.ask(collection, question, history=history, policy={"mode": "extract"})
+    assert expected in answer["text"]
+    assert stack.client.post("/v1/search", json=body | {"history": []}).json()["asked"] == {}
+
+
 def test_question_without_evidence_is_refused_without_the_engine(stack: Stack, collection: str) -> None:
     answer = stack.ask(collection, "Who won the 2014 chess olympiad in Tromsø?", policy={"mode": "free"})
     assert answer["status"] == "refused"

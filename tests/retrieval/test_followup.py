@@ -100,6 +100,12 @@ def test_a_known_name_is_carried_before_what_spelling_shows() -> None:
     assert found.text == "海石科技的员工有多少？"
 
 
+def test_a_known_name_is_carried_over_with_its_owner() -> None:
+    history = turns("青石水库的大坝有多高？", "大坝高四十二米[1]。")
+    found = rewritten("它的库容是多少？", history, names_in=lambda text: ["大坝"] if "大坝" in text else [])
+    assert found.text == "青石水库的大坝的库容是多少？"
+
+
 def test_only_the_last_turns_count() -> None:
     old = turns("What is the price of the XW-2003?", "40 euros.")
     newer = turns(*(text for n in range(MAX_TURNS) for text in (f"Where is door {n}?", "East.")))

@@ -14,6 +14,7 @@ export function drawAnswer(answer, { again }) {
     "article",
     { class: "card answer", "data-status": answer.status },
     h("p", { class: "asked" }, foreign(answer.question)),
+    understood(answer),
     open ? phase(answer) : outcome(answer),
     stale(answer),
     fallback(answer),
@@ -23,6 +24,12 @@ export function drawAnswer(answer, { again }) {
     open ? null : details(answer),
     open ? null : h("div", { class: "actions" }, button(t("ask.again"), () => again(answer.question), { kind: "small", "data-key": "again" })),
   );
+}
+
+/** The question as it was searched for, where earlier turns made it whole. */
+function understood(answer) {
+  const asked = answer.stored?.trace?.asked;
+  return asked ? h("p", { class: "small", "data-understood": asked.why }, t("ask.understood"), " ", foreign(asked.text)) : null;
 }
 
 function phase(answer) {

@@ -13,20 +13,23 @@ import { drawAnswer } from "./answer.js";
 const MODES = ["", "extract", "quote", "free"];
 const HISTORY = 30;
 
-/** Outlives the view, so that an answer goes on while another section or language is shown. */
-const state = { question: "", mode: "", answer: null, trouble: null, history: null, cursor: null, collectionId: "", follower: null };
+/**
+ * Outlives the view, so that an answer goes on while another section or language is shown.
+ * `leans`: the next question belongs to the answer shown; `turns`: what was said before the question shown.
+ */
+const state = { question: "", mode: "", leans: false, turns: [], answer: null, trouble: null, history: null, cursor: null, collectionId: "", follower: null };
 let redraw = () => {};
 let redrawHistory = () => {};
 
 export function reset() {
   stopFollowing();
-  Object.assign(state, { question: "", mode: "", answer: null, trouble: null, history: null, cursor: null });
+  Object.assign(state, { question: "", mode: "", leans: false, turns: [], answer: null, trouble: null, history: null, cursor: null });
 }
 
 export function mount(root) {
   if (state.collectionId !== session.collectionId) {
     stopFollowing();
-    Object.assign(state, { answer: null, trouble: null, history: null, cursor: null, collectionId: session.collectionId });
+    Object.assign(state, { leans: false, turns: [], answer: null, trouble: null, history: null, cursor: null, collectionId: session.collectionId });
   }
   const shown = h("section", { class: "answer-place", "aria-label": t("ask.claims") });
   const spoken = h("p", { class: "spoken", role: "status", "aria-live": "polite" });
@@ -54,6 +57,12 @@ function isOpen() {
   return Boolean(state.answer && !TERMINAL.has(state.answer.status));
 }
 
+/** The conversation up to the end of the answer shown; empty where nothing was answered. */
+function said() {
+  if (!state.answer?.text || isOpen()) return [];
+  return [...state.turns, { role: "user", content: state.answer.question }, { role: "assistant", content: state.answer.text }];
+}
+
 function askForm() {
   const question = h("textarea", {
     rows: 3, maxlength: 4000, required: true, placeholder: t("ask.placeholder"), value: state.question,
@@ -63,18 +72,23 @@ function askForm() {
     },
   });
   const mode = select(MODES.map((m) => [m, t(`ask.mode.${m || "default"}`)]), state.mode, (m) => (state.mode = m));
+  const leans = h("input", { type: "checkbox", onchange: () => (state.leans = leans.checked) });
+  const leaning = h("label", { class: "check" }, leans, t("ask.leans"));
   const send = h("button", { class: "button primary", type: "submit" }, t("ask.submit"));
   const stop = button(t("ask.cancel"), (event) => guarded(event, cancel), { kind: "danger" });
   const node = h(
     "form",
     { class: "card ask", onsubmit: (event) => (event.preventDefault(), submit()) },
     field(t("ask.question"), question),
+    leaning,
     h("div", { class: "ask-row" }, field(t("ask.mode"), mode), h("div", { class: "actions" }, h("span", { class: "small wide-only" }, t("ask.shortcut")), stop, send)),
   );
   return {
     node,
     update() {
       if (document.activeElement !== question) question.value = state.question;
+      leaning.hidden = !said().length;
+      leans.checked = state.leans;
       stop.hidden = !isOpen();
       send.disabled = isOpen();
     },
@@ -96,10 +110,11 @@ async function submit() {
   if (!question || isOpen()) return;
   stopFollowing();
   state.trouble = null;
+  state.turns = state.leans ? said() : [];
   state.answer = begun({ question, mode: state.mode });
   redraw();
   try {
-    const body = { question, collection: collection().id };
+    const body = { question, collection: collection().id, history: state.turns };
     if (state.mode) body.policy = { mode: state.mode };
     const { id } = await call("/v1/queries", { method: "POST", body });
     state.answer = { ...state.answer, id, phase: "recall" };
@@ -114,6 +129,7 @@ async function submit() {
 
 async function again(question) {
   state.question = question;
+  state.leans = false;
   await submit();
 }
 
@@ -211,6 +227,7 @@ async function reopen(id) {
   state.trouble = null;
   state.answer = fromStored(stored);
   state.question = stored.question;
+  Object.assign(state, { leans: false, turns: [] });
   redraw();
   redrawHistory();
   window.scrollTo({ top: 0, behavior: "smooth" });
