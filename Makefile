@@ -55,7 +55,7 @@ down: ## stop the stack
 
 test: install ## run the tests (under 25 minutes on two cores)
 	$(BIN)/geo models fetch
-	$(TEST_ENV) $(BIN)/pytest -n $(PARALLEL) --dist loadgroup -m 'not soak' $(TESTS)
+	$(TEST_ENV) $(BIN)/pytest -n $(PARALLEL) --dist loadscope --no-loadscope-reorder -m 'not soak' $(TESTS)
 
 soak: install ## run what takes over a minute each
 	$(BIN)/geo models fetch

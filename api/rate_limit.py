@@ -91,9 +91,9 @@ class RateLimiter:
         take = self._take(keys=[f"geo:rate:{name}"], args=[bucket.per_minute / 60, bucket.burst])
         try:
             wait_ms = int(await asyncio.wait_for(take, _PATIENCE_S))
-        except (redis.exceptions.RedisError, OSError, TimeoutError):
+        except (redis.exceptions.RedisError, OSError, TimeoutError) as error:
             RATE_LIMIT_SKIPPED.inc()
-            log.warning("rate_limit_skipped", exc_info=True)
+            log.warning("rate_limit_skipped", extra={"error": repr(error)})
             return
         if wait_ms > 0:
             raise RateLimited(

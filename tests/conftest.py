@@ -6,8 +6,10 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -25,14 +27,17 @@ from tests.support.servers import PostgresServer, RedisServer
 SHARED = Path(os.environ.get("GEO_TEST_SHARED", Path(__file__).parents[2] / "shared"))
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What shares something costly runs in one process: a file's tests, and those of one engine or stack."""
-    for item in items:
-        names, folder = getattr(item, "fixturenames", ()), item.path.parent.name
-        costly = {"generation": "engine", "e2e": "stack"}.get(folder, "")
-        group = costly if costly in names else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
+class SharedCosts(LoadScopeScheduling):
+    """Gives each test process whole files, and one of them all that share an engine or a stack."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        folder = file.rpartition("/")[0]
+        return folder if folder in ("tests/e2e", "tests/generation") else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedCosts:
+    return SharedCosts(config, log)
 
 
 def clear_process_caches() -> None:
