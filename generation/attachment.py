@@ -56,7 +56,7 @@ def misattached(claim: str, source: str) -> str:
         The fact as the claim writes it. A claim that has both of two facts is not looked at: which one
         belongs where shows in the order of its words (`exchange.py`).
     """
-    ours, theirs = _clauses(claim), _clauses(source)
+    ours, theirs = clauses(claim), clauses(source)
     stated, subject = facts_of(claim), content_terms(subject_of(claim))
     for fact in stated:
         own = [c for c in theirs if _has(c, fact)]
@@ -124,7 +124,7 @@ def _has(clause: _Clause, fact: Fact) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _clauses(text: str) -> tuple[_Clause, ...]:
+def clauses(text: str) -> tuple[_Clause, ...]:
     """Clauses of a text; a piece that is only a date belongs to the pieces on both its sides."""
     pieces: list[tuple[str, bool]] = []  # with whether it opens a sentence
     start, opening = 0, True

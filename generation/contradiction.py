@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from generation.attachment import misattached
 from generation.exchange import exchanged, name_mixed
 from generation.facts import Fact, facts_of
+from generation.number_places import displaced_number
 from generation.polarity import agreement
 from generation.relations import (
     bound_changed,
@@ -79,7 +80,7 @@ def _relation(claim: str, closest: str, window: str, passage: str) -> str:
         return f"rank:{highest}"
     if cause_reversed(claim, closest):
         return "cause"
-    if fact := misattached(claim, window):
+    if fact := misattached(claim, window) or displaced_number(claim, window):
         return f"attached:{fact}"
     if names := roles_swapped(claim, closest) or voice_changed(claim, window):
         return f"roles:{names}"

@@ -14,6 +14,7 @@ from generation.antecedent import with_antecedent
 from generation.contradiction import carried, closest_sentence, contradiction
 from generation.facts import Fact, facts_of
 from generation.limits import limit_dropped
+from generation.number_places import borrowed_number
 from generation.relations import hedge_dropped, sole_added
 from generation.slots import above_used, added, misquoted, slot_replaced, subject_replaced
 from generation.splicing import spliced_from, subject_from_later
@@ -112,6 +113,8 @@ def _doubt(claim: str, window: str, context: str, about: str, span: Span | None)
     later = "" if span is None else subject_from_later(claim, context, span, about)
     if spliced := spliced_from(claim, closest, window) or subject_replaced(claim, closest) or later:
         return f"spliced:{spliced}"
+    if number := borrowed_number(claim, closest, window):
+        return f"spliced:{number}"
     if put := slot_replaced(claim, closest, f"{about}\n{context}"):
         return f"place:{put}"
     if words := misquoted(claim, f"{about}\n{context}"):
