@@ -14,6 +14,7 @@ from generation.exchange import exchanged, name_mixed
 from generation.facts import Fact, facts_of
 from generation.number_places import displaced_number
 from generation.polarity import agreement
+from generation.prepositions import objects_exchanged
 from generation.relations import (
     bound_changed,
     cause_reversed,
@@ -84,6 +85,8 @@ def _relation(claim: str, closest: str, window: str, passage: str) -> str:
         return f"attached:{fact}"
     if names := roles_swapped(claim, closest) or voice_changed(claim, window):
         return f"roles:{names}"
+    if things := objects_exchanged(claim, closest, window):
+        return f"roles:{things}"
     if role := role_exchanged(claim, closest):
         return f"role:{role}"
     if left_out := exception_dropped(claim, closest):

@@ -26,7 +26,7 @@ _COPULAS = frozenset(["is", "are", "was", "were", "be", "called", "named", "是"
 _PASSIVE = frozenset(["by", "被", "由"])
 _ITEM_WORDS, _ITEM_HAN = 4, 8  # most that a member of a list has
 _LEAST_HAN = 2  # characters of a piece that says something
-_SYMMETRIC = re.compile(
+SYMMETRIC = re.compile(
     r"\b(?:meets?|met|marr(?:y|ies|ied)|equals?|borders?|bordered|versus|vs|adjacent|same as|similar"
     r"|different|differs?|resembles?|parallel)\b|相邻|接壤|相同|不同|结婚|等于|相似"
 )
@@ -128,7 +128,7 @@ def _same_thing(between: tuple[str, ...], sentence: tuple[str, ...]) -> bool:
     if all(t in _COPULAS for t in between):
         return bool({"the", "的", "唯", "最"} & set(sentence))
     joined = _shown(between) if len(between) <= _SYMMETRIC_WORDS else ""
-    return _SYMMETRIC.search(joined) is not None
+    return SYMMETRIC.search(joined) is not None
 
 
 def _said(piece: tuple[str, ...]) -> tuple[str, ...]:

@@ -96,12 +96,17 @@ def has_verb(text: str) -> bool:
 def _english_end(text: str) -> int:
     matches = list(_TOKEN.finditer(text))
     words = [m[0] for m in matches]
-    for i, word in enumerate(words[1:], 1):
-        lowered = word.lower()
-        ends = not word[0].isalnum() or lowered in _AUXILIARIES or lowered in _PREPOSITIONS
-        if ends or _past(words, i) or _present(words, i):
+    for i in range(1, len(words)):
+        if ends_noun(words, i):
             return matches[i].start()
     return len(text) // 3
+
+
+def ends_noun(words: list[str], i: int) -> bool:
+    """Whether what a noun names ends before this word: a verb, a preposition or a mark."""
+    word = words[i]
+    ends = not word[0].isalnum() or word.lower() in _AUXILIARIES or word.lower() in _PREPOSITIONS
+    return ends or _past(words, i) or _present(words, i)
 
 
 def _past(words: list[str], i: int) -> bool:
