@@ -12,6 +12,7 @@ from core.worker import Task
 from generation import service
 from generation.measure import read_answer, run_answers
 from generation.values import AnswerView
+from ingest.service import create_collection
 from retrieval.scratch import CorpusDocument, ScratchStack, scratch_stack
 
 _FOLDERS = ("D60", "D61", "D62", "D64")
@@ -62,8 +63,7 @@ def ask(stack: ScratchStack, question: str, **more: object) -> AnswerView:
             session,
             stack.scope,
             question=question,
-            collection_ids=[stack.collection_id],
-            **more,  # type: ignore[arg-type] # task and filters
+            **{"collection_ids": [stack.collection_id], **more},  # type: ignore[arg-type] # by name
         )
     stack.run_jobs([Task.RERANK])
     run_answers(stack)
@@ -155,6 +155,16 @@ def test_a_question_that_nothing_answers_is_refused_and_says_what_was_searched(s
         assert answer.status is AnswerStatus.REFUSED
         assert answer.claims == ()
         assert answer.notices[0].text.startswith(beginning)
+
+
+def test_an_empty_collection_is_refused_and_the_engine_is_not_asked(stack: ScratchStack) -> None:
+    with stack.db.write() as session:
+        empty = create_collection(session, stack.scope, name="empty").id
+    for question in ("默认等级是几级？", "What is the strength of the rinsing agent?"):
+        answer = ask(stack, question, collection_ids=[empty], policy={"mode": "free"})
+        assert answer.status is AnswerStatus.REFUSED
+        assert (answer.claims, answer.sources, answer.error) == ((), (), None)
+        assert answer.usage.get("completion_tokens", 0) == 0
 
 
 def test_a_summary_of_one_document_follows_it_and_leaves_orders_out(stack: ScratchStack) -> None:
