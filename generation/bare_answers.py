@@ -30,8 +30,12 @@ _QUESTION = re.compile(r"[?？]\s*$|^(?:Question|Q|问题?)\s*[:：]", re.IGNORE
 _ABOUT_SOURCE = re.compile(
     r"^(?:The|This|These|Those)\s(?:(?:above|given|following|quoted|provided)\s)?"
     r"(?P<noun>passage|text|excerpt|quote|source|fact)s?\b"
-    r"|^This is (?:a|an|the)(?: [\w-]+)? (?P<kind>fact|example|quote|passage|statement|answer)\b"
-    r"|^(?:该|本|这个|这段|上述|以上)(?P<zh>段落|文字|文本|引文|来源)",
+    r"|^(?:This|That|It) is (?:a|an|the|one|another)(?: [\w-]+)? "
+    r"(?P<kind>fact|example|quote|passage|statement|answer|sentence|line|paragraph|summary|claim)\b"
+    r"|^.*\b(?:in|of|from|by|to|as) (?:the|this|that|these) (?:[\w-]+ )?"
+    r"(?P<place>passage|text|excerpt|paragraph|sentence)s?\b"
+    r"|^(?:该|本|这个|这段|上述|以上)(?P<zh>段落|文字|文本|引文|来源)"
+    r"|^.*?(?:在|是|从|据|摘自|出自|见)(?P<zh_place>文中|上文|原文|段落|本段|引文|句子)",
     re.IGNORECASE,
 )
 

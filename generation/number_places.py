@@ -23,8 +23,9 @@ _CLEARLY = 3  # words beside it that the claim's number shares with another numb
 _MORE = 2  # by so many more than with its own
 _BESIDE = 6  # words to each side in which a number's own words stand
 _SAME_TIME = re.compile(
-    r"\b(?:that|this|the same|the following|the next|the previous) (?:year|month|day|summer|winter|spring|autumn)"
-    r"|\b(?:then|meanwhile|at the time|in turn)\b|当年|同年|该年|次年|翌年|前一年|当月|同月|当时|此时|其中|分别",
+    r"\b(?:that|this|(?:the )?(?:same|following|next|previous)) "
+    r"(?:year|month|day|summer|winter|spring|autumn)\b|\b(?:then|meanwhile|at the time|in turn)\b"
+    r"|当年|同年|该年|次年|翌年|前一年|当月|同月|当时|此时|其中|分别",
     re.IGNORECASE,
 )
 

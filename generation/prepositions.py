@@ -1,6 +1,6 @@
 """Whether a claim puts behind a preposition what its source has elsewhere, and the other way round. Pure.
 
-`sold its ships to the navy` told as `the navy sold ships to the company`, 从锅炉传到水箱 told as 从水箱传到锅炉: the
+`sold ships to the navy` told as `the navy sold ships to the company`, 从锅炉传到水箱 as 从水箱传到锅炉: the
 words are the same, and where a claim leaves some out its order alone shows little (`exchange.py`). What
 stands right behind a preposition, or in Chinese before 的, is compared instead.
 """
@@ -18,7 +18,7 @@ from generation.wording import HAN_CHAR, STOP_WORDS, stem
 # Not `with`, `near`, `between`: both orders say the same; not `in`, `on`, `for`: they say where and when.
 _PREPOSITIONS = frozenset(("of", "to", "from", "into", "onto", "by", "than", "against", "after", "before"))
 _SAME = {"into": "to", "onto": "to"}
-_ADVERBS = frozenset(("soon", "later", "again", "then", "now", "today", "back", "away", "together", "shortly"))
+_ADVERBS = frozenset(("soon", "later", "again", "then", "now", "today", "back", "away", "shortly"))
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|\d[\d.,]*|[^\w\s]")
 _LONGEST = 6  # words of an object
 _HAN = re.compile(f"[{HAN_CHAR}]")

@@ -16,6 +16,7 @@ from generation.facts import Fact, facts_of
 from generation.limits import limit_dropped
 from generation.number_places import borrowed_number
 from generation.relations import hedge_dropped, sole_added
+from generation.relatives import taken_from_relative
 from generation.slots import above_used, added, misquoted, slot_replaced, subject_replaced
 from generation.splicing import spliced_from, subject_from_later
 from generation.subject import subject_of
@@ -115,6 +116,8 @@ def _doubt(claim: str, window: str, context: str, about: str, span: Span | None)
         return f"spliced:{spliced}"
     if number := borrowed_number(claim, closest, window):
         return f"spliced:{number}"
+    if meant := taken_from_relative(claim, closest):
+        return f"relative:{meant}"
     if put := slot_replaced(claim, closest, f"{about}\n{context}"):
         return f"place:{put}"
     if words := misquoted(claim, f"{about}\n{context}"):

@@ -41,7 +41,11 @@ def test_a_sentence_with_a_context_of_its_own_is_not_asked_for_the_question() ->
     [
         "This is a fact.",
         "The passage is about a folk-rock group with a strong Tyneside connection.",
+        "This is the first sentence in the passage.",
+        "It is a summary of a band with a strong Tyneside connection.",
+        "A folk-rock group is named in the first line of the text.",
         "该段落介绍了乐队。",
+        "乐队的名字出自上文。",
     ],
 )
 def test_words_about_the_source_are_no_claim(said: str) -> None:

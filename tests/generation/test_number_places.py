@@ -61,7 +61,7 @@ def test_a_number_in_its_own_place_stays(claim: str, source: str) -> None:
     [
         (
             "The hall was preserved in its original condition by 1954.",
-            "The hall was preserved in its original condition by a group of citizens. In 1954 a tower was added.",
+            "The hall was preserved in its original condition by some citizens. In 1954 a tower was added.",
         ),
         (
             "The army of the north took the town in 1900.",
@@ -81,7 +81,10 @@ def test_a_number_of_the_neighbouring_sentence_is_not_this_ones(claim: str, pass
     [
         ("The tower, finished in 1889, is 330 m tall.", "The tower was finished in 1889. It is 330 m tall."),
         ("The army took the town in 1900.", "The war broke out in 1900. That year the army took the town."),
-        ("The army of the north took the town in May.", "It took the town in May. The army of the north left."),
+        (
+            "The northern army took the town in May.",
+            "It took the town in May. The northern army left.",
+        ),
         ("该塔建成于1889年，塔高330米。", "该塔建成于1889年。塔高330米。"),
         ("北方军队于1900年占领了县城。", "战争爆发于1900年。同年北方军队占领了县城。"),
     ],
