@@ -107,13 +107,14 @@ def _verbs(clause: _Clause) -> frozenset[str]:
 def _rivals(fact: Fact, stated: Sequence[Fact], clauses: Sequence[_Clause]) -> list[_Clause]:
     found: list[_Clause] = []
     for clause in clauses:
-        others = [f for f in clause.facts if _same_kind(fact, f) and not fact.agrees_with(f)]
+        others = [f for f in clause.facts if same_kind(fact, f) and not fact.agrees_with(f)]
         if others and not _has(clause, fact) and not any(s.agrees_with(f) for f in others for s in stated):
             found.append(clause)
     return found
 
 
-def _same_kind(one: Fact, other: Fact) -> bool:
+def same_kind(one: Fact, other: Fact) -> bool:
+    """Whether one fact may be told for the other: both years, amounts of one dimension, or months."""
     if one.kind != other.kind or one.dimension != other.dimension:
         return False
     return (one.value in _YEARS) == (other.value in _YEARS)

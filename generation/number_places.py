@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from generation.attachment import clauses
+from generation.attachment import clauses, same_kind
 from generation.exchange import tokens_of
 from generation.facts import Fact, facts_of
 from generation.wording import HAN_CHAR, STOP_WORDS, content_terms
@@ -76,6 +76,19 @@ def borrowed_number(claim: str, sentence: str, window: str) -> str:
         own = [c for c in clauses(window) if _among(fact, c.facts)]
         said = [c.terms - content_terms(sentence) for c in own]
         if own and all(said) and not any(terms & taken for terms in said):
+            return str(fact)
+    return ""
+
+
+def rivalled_number(claim: str, window: str) -> str:
+    """The first number or month of a claim for which the sentences that carry it have another; else empty.
+
+    `The second was filmed in 1985` leaves no room for 1984, though another sentence has that year.
+    """
+    stated, here = facts_of(claim), facts_of(window)
+    for fact in stated:
+        rivals = [f for f in here if same_kind(fact, f) and not _among(f, stated)]
+        if rivals and not _among(fact, here):
             return str(fact)
     return ""
 

@@ -91,3 +91,34 @@ def test_a_number_of_the_neighbouring_sentence_is_not_this_ones(claim: str, pass
 )
 def test_a_claim_may_join_two_sentences(claim: str, passage: str) -> None:
     assert borrowed_number(claim, closest_sentence(claim, passage), passage) == ""
+
+
+VIDEOS = (
+    "The first video was made in 1984 and filmed in Hebden Bridge. It was directed by Tim Pope. The second "
+    "was made in 1985 by Leslie Libman. It was filmed in and around Newcastle upon Tyne with some scenes "
+    "from Manchester."
+)
+ZH_VIDEOS = "第一部短片1984年拍摄于海布登桥。第二部短片1985年拍摄于纽卡斯尔市区及周边。"
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        ("The video was filmed in and around Newcastle upon Tyne in 1984.", VIDEOS),
+        ("The video was filmed in and around Newcastle upon Tyne in 1984 by Tim Pope.", VIDEOS),
+        ("第二部1984年拍摄于纽卡斯尔市区及周边。", ZH_VIDEOS),
+    ],
+)
+def test_a_year_of_elsewhere_is_not_even_partly_borne_out_where_its_own_sentences_have_another(
+    claim: str, passage: str
+) -> None:
+    assert judge(claim, passage).verdict is Verdict.UNSUPPORTED
+
+
+def test_a_year_of_elsewhere_is_partly_borne_out_where_its_own_sentences_have_none() -> None:
+    wall = (
+        "The wall is a series of forts built across the northern borders of China. Little of it "
+        "remains. It has been rebuilt over the dynasties; most of the wall is from the Ming dynasty of 1368."
+    )
+    claim = "The wall of the Ming dynasty of 1368 is a series of forts across the northern borders of China."
+    assert judge(claim, wall).verdict is Verdict.PARTIAL
