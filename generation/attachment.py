@@ -26,7 +26,7 @@ _PARTICIPLE = re.compile(r"\s*(?:(?!during)\w+(?:ed|ing)|born|built|made|written
 _HAN = re.compile(f"[{HAN_CHAR}]")
 _LEAST_HAN = 2  # two-character terms that say something; one may join the ends of two words
 _ANOTHERS = 2  # words of another number's clause, its verb among them, that make its statement
-_YEARS = range(1000, 2101)
+YEARS = range(1000, 2101)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def same_kind(one: Fact, other: Fact) -> bool:
     """Whether one fact may be told for the other: both years, amounts of one dimension, or months."""
     if one.kind != other.kind or one.dimension != other.dimension:
         return False
-    return (one.value in _YEARS) == (other.value in _YEARS)
+    return (one.value in YEARS) == (other.value in YEARS)
 
 
 def _has(clause: _Clause, fact: Fact) -> bool:

@@ -11,10 +11,11 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from generation.attachment import clauses, same_kind
+from generation.attachment import YEARS, clauses, same_kind
 from generation.exchange import tokens_of
 from generation.facts import Fact, facts_of
 from generation.wording import HAN_CHAR, STOP_WORDS, content_terms
+from ingest.sentences import sentences
 
 _NUMERAL = re.compile(r"\d[\d.,]*")
 _HAN = re.compile(f"[{HAN_CHAR}]")
@@ -80,15 +81,18 @@ def borrowed_number(claim: str, sentence: str, window: str) -> str:
     return ""
 
 
-def rivalled_number(claim: str, window: str) -> str:
-    """The first number or month of a claim for which the sentences that carry it have another; else empty.
+def rivalled_year(claim: str, window: str) -> str:
+    """The first year of a claim for which the sentences that carry it have another; else the empty string.
 
-    `The second was filmed in 1985` leaves no room for 1984, though another sentence has that year.
+    `The second was filmed in 1985` leaves no room for 1984, though another sentence has that year. A claim of
+    several sentences may have one from each.
     """
+    if len(sentences(claim)) > 1:
+        return ""
     stated, here = facts_of(claim), facts_of(window)
     for fact in stated:
         rivals = [f for f in here if same_kind(fact, f) and not _among(f, stated)]
-        if rivals and not _among(fact, here):
+        if fact.value in YEARS and rivals and not _among(fact, here):
             return str(fact)
     return ""
 

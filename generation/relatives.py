@@ -14,6 +14,7 @@ from generation.wording import HAN_CHAR, content_terms
 _RELATIVE = re.compile(r"(?P<before>[^.;:]*?),?\s+(?:who|which)\s+(?P<said>[^,;.]+)")
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*|\d[\d.,]*|[,;:()—]")
 _JOINS = frozenset(("of", "for", "in", "at", "on", "and", "from"))  # what follows may belong to the same noun
+_COPULAS = frozenset(("is", "are", "was", "were", "became", "remains"))
 _ARTICLES = frozenset(("a", "an", "the"))
 _LATTER = re.compile(f"(?P<before>[{HAN_CHAR}A-Za-z0-9]+)[，；]\\s*(?P<word>后者|前者)(?P<said>[^，；。]+)")
 _AND = re.compile("[和与跟同、]")
@@ -49,6 +50,8 @@ def _english(sentence: str) -> list[tuple[str, str]]:
         first = len(words)
         while first and (not ends_noun(words, first - 1) or words[first - 1].lower() in _JOINS):
             first -= 1
+        if words[:first] and words[first - 1].lower() in _COPULAS:
+            continue  # `Farel was a preacher, who …`: both are the same
         if first < len(words) and words[first].lower() in _ARTICLES and words[:first][-1:] == [","]:
             first -= 1  # `Farel, a student of Lefevre, who …`: both
             while first and not ends_noun(words, first - 1):

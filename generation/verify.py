@@ -14,7 +14,7 @@ from generation.antecedent import with_antecedent
 from generation.contradiction import carried, closest_sentence, contradiction
 from generation.facts import Fact, facts_of
 from generation.limits import limit_dropped
-from generation.number_places import borrowed_number, rivalled_number
+from generation.number_places import borrowed_number, rivalled_year
 from generation.relations import hedge_dropped, sole_added
 from generation.relatives import taken_from_relative
 from generation.slots import above_used, added, misquoted, slot_replaced, subject_replaced
@@ -91,7 +91,7 @@ def _concluded(
         apart = (
             span is not None
             and wrong.startswith(("number", "month"))
-            and not rivalled_number(claim, context[span.start : span.end])
+            and not rivalled_year(claim, context[span.start : span.end])
             and _apart(claim, context, about)
         )
         verdict = Verdict.PARTIAL if apart else Verdict.UNSUPPORTED
