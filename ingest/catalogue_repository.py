@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, or_, select
 from sqlalchemy.orm import Session
 
-from core.db import plain_rows, utcnow
+from core.db import QuickRead, plain_rows, utcnow
 from core.jobs import add_job
 from core.models import (
     EntityAliasRow,
@@ -61,7 +61,7 @@ def ask_relink(session: Session, tenant_id: str, change: str, entity_ids: Sequen
     )
 
 
-def catalogue_stamp(session: Session, tenant_id: str) -> tuple[int, int, int]:
+def catalogue_stamp(session: Session | QuickRead, tenant_id: str) -> tuple[int, int, int]:
     """Changes whenever the tenant's catalogue does; every change is an event or the undoing of one."""
     ((newest, undone, entities),) = plain_rows(session, _stamp(), {"tenant": tenant_id})
     return int(newest or 0), int(undone or 0), int(entities or 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from sqlalchemy.orm import Session
 
@@ -18,11 +19,14 @@ _catalogues: dict[str, tuple[tuple[int, int, int], Catalogue]] = {}
 
 def catalogue_of(session: Session, tenant_id: str) -> Catalogue:
     """The tenant's catalogue, kept in this process while it stays the same."""
-    stamp = catalogue_stamp(session, tenant_id)
+    return _kept(tenant_id, catalogue_stamp(session, tenant_id), lambda: load_catalogue(session, tenant_id))
+
+
+def _kept(tenant_id: str, stamp: tuple[int, int, int], load: Callable[[], Catalogue]) -> Catalogue:
     with _lock:
         known = _catalogues.get(tenant_id)
     if known is None or known[0] != stamp:
-        known = (stamp, load_catalogue(session, tenant_id))
+        known = (stamp, load())
         with _lock:
             if len(_catalogues) >= _TENANTS:
                 _catalogues.clear()
@@ -42,6 +46,10 @@ class LazyCatalogue:
         """The catalogue; the first caller asks the database."""
         with self._lock:
             if self._found is None:
-                with self._db.read() as session:
-                    self._found = catalogue_of(session, self._tenant_id)
+                stamp = catalogue_stamp(self._db.quick(), self._tenant_id)
+                self._found = _kept(self._tenant_id, stamp, self._load)
             return self._found
+
+    def _load(self) -> Catalogue:
+        with self._db.read() as session:
+            return load_catalogue(session, self._tenant_id)

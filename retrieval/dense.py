@@ -72,6 +72,9 @@ class DenseRoute:
         for tier, one in self.tiers.items():
             if one.refused:
                 continue
+            if not one.live_count:  # most installations use one tier
+                named[tier] = ()
+                continue
             try:
                 named[tier] = one.candidates(vectors, k, scope, passage_ids=passage_ids)
             except DamagedIndex as error:

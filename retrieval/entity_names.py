@@ -18,7 +18,7 @@ from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from core.among import among, bound
-from core.db import plain_rows
+from core.db import QuickRead, plain_rows
 from core.models import EntityAliasRow, EntityRow, MentionRow
 from ingest.catalogue import Catalogue, alias_key
 from ingest.growth import GROWN
@@ -43,6 +43,7 @@ _AFFILIATIONS = 400  # rows of people's affiliations that are read
 MAX_ENTITIES = 48  # readings of a question; a longer list is a document, not a question
 
 Shares = Mapping[str, float]
+Reads = Session | QuickRead
 _Place = tuple[int, int]
 
 
@@ -62,7 +63,7 @@ class Named:
     key: str = ""
 
 
-def named_in(session: Session, tenant_id: str, question: str, catalogue: Catalogue) -> list[Named]:
+def named_in(session: Reads, tenant_id: str, question: str, catalogue: Catalogue) -> list[Named]:
     """The names of a question from left to right, the longest where several overlap."""
     found: dict[_Place, dict[str, float]] = defaultdict(dict)
     for match in catalogue.find(_capitalised(question)):
@@ -114,7 +115,7 @@ def _shares(weights: Mapping[str, float]) -> dict[str, float]:
     return {entity_id: weight / total for entity_id, weight in best if weight >= _MIN_SHARE * total}
 
 
-def _grown(session: Session, tenant_id: str, spans: Mapping[_Place, str]) -> dict[_Place, dict[str, float]]:
+def _grown(session: Reads, tenant_id: str, spans: Mapping[_Place, str]) -> dict[_Place, dict[str, float]]:
     """Entities that documents brought, by their whole names."""
     named: dict[str, dict[str, float]] = defaultdict(dict)
     dialect = session.get_bind().dialect.name
@@ -124,7 +125,7 @@ def _grown(session: Session, tenant_id: str, spans: Mapping[_Place, str]) -> dic
     return {place: named[folded] for place, folded in spans.items() if folded in named}
 
 
-def _called(session: Session, tenant_id: str, spans: Mapping[_Place, str]) -> dict[_Place, dict[str, float]]:
+def _called(session: Reads, tenant_id: str, spans: Mapping[_Place, str]) -> dict[_Place, dict[str, float]]:
     """Entities by what documents call them, with the number of times."""
     # The key of a Han name is a piece of it, and every piece is among the spans; words may lose a title.
     keyed = {

@@ -18,7 +18,7 @@ from core.models import DocumentRow, EntityRow, MentionRow, PassageRow
 from core.types import Scope
 from ingest.catalogue import Catalogue
 from ingest.growth import GROWN, GROWN_BY_NAME
-from retrieval.entity_names import Named, affiliations_of, named_in
+from retrieval.entity_names import Named, affiliations_of
 from retrieval.filters import Filters
 from retrieval.live import visible
 from retrieval.open_names import words_beside
@@ -80,9 +80,10 @@ class EntityHits:
     said: float = 0.0
 
 
-def look_up(session: Session, scope: Scope, filters: Filters, question: str, catalogue: Catalogue) -> Links:
-    """Names of the question, their readings, and the visible passages that mention one of these."""
-    names = named_in(session, scope.tenant_id, question, catalogue)
+def links_of(
+    session: Session, scope: Scope, filters: Filters, names: Sequence[Named], catalogue: Catalogue
+) -> Links:
+    """The readings of names, and the visible passages that mention one of these."""
     ids = sorted({i for name in names for i in name.readings})
     if not ids:
         return Links()
@@ -163,7 +164,7 @@ def entity_hits(
 
     Args:
         question: the text.
-        links: of `look_up`.
+        links: of `links_of`.
         limit: passages wanted.
         similarity: between the question and descriptions; None leaves it out.
         cosines: between the question and passages; None leaves it out.

@@ -34,6 +34,7 @@ _PRODUCT_FROM = 16  # queries from which a product of float32 costs less than a 
 WIDENED_ROWS = 1024  # 1.5 MB as float32: stays in the processor's cache
 _COPIED_ROWS = 1024  # copying so many rows and scanning them costs less than testing 65,536 against a filter
 _GPU_SPARE = 8  # rows whose order fp16 sums may have mixed up
+_WALKS = 64  # efforts of a graph whose parameters are kept
 _GRAPH_LINKS = 16
 _GRAPH_BUILD_EFFORT = 64
 
@@ -147,6 +148,7 @@ class Graph:
     def __init__(self, index: Any) -> None:
         self._index = index
         self._storage = faiss.downcast_index(index.storage)
+        self._walks: dict[int, Any] = {}  # parameters by effort: making them takes as long as a short walk
         self._copy: GpuCopy | None = None
         self.rows: Rows = _memory(self._storage)
 
@@ -168,8 +170,17 @@ class Graph:
         """About the k best selected rows per query, from the `effort` nearest nodes that a walk finds."""
         if self._copy is not None and selection.everything:
             return self._copy.search(queries, k)
-        parameters = faiss.SearchParametersHNSW(efSearch=max(effort, k), sel=_selector(selection))
+        parameters = self._parameters(max(effort, k), selection)
         return _searched(self._index, queries, min(k, selection.count), parameters)
+
+    def _parameters(self, effort: int, selection: Selection) -> Any:
+        if not selection.everything:
+            return faiss.SearchParametersHNSW(efSearch=effort, sel=_selector(selection))
+        if (known := self._walks.get(effort)) is None:
+            if len(self._walks) >= _WALKS:
+                self._walks.clear()
+            known = self._walks[effort] = faiss.SearchParametersHNSW(efSearch=effort)
+        return known
 
     def search_exact(self, queries: Vector, k: int, selection: Selection) -> Hits:
         """The k best selected rows per query, exactly."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
+from operator import itemgetter
 from typing import overload
 
 from core.types import Hit, Route
+
+_SCORE = itemgetter(1)
 
 
 class RouteHits(Sequence[Hit]):
@@ -75,5 +78,6 @@ def ranked_hits(route: Route, scored: Sequence[tuple[int, float]]) -> RouteHits:
         best = {}
         for passage_id, score in scored:
             best[passage_id] = max(score, best.get(passage_id, score))
-    order = sorted(best.items(), key=lambda item: (-item[1], item[0]))
+    order = sorted(best.items())
+    order.sort(key=_SCORE, reverse=True)  # which leaves equal ones in the order of their ids
     return RouteHits(route, [i for i, _ in order], [score for _, score in order])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ _WIDE_SCOPE = 0.3
 _SPARE = 1.2  # results asked for per result expected inside a wide scope
 _SHOULD = tantivy.Occur.Should
 _SHARES = 1024  # scopes per generation whose size is remembered
+_ID, _SCORE = itemgetter(0), itemgetter(1)
 
 
 class LexicalReader:
@@ -188,7 +190,8 @@ class LexicalReader:
         scores = [score for score, _ in hits]
         found = list(zip(self._column("passage_id", hits), scores, strict=True))
         if len(set(scores)) < len(scores):
-            found.sort(key=lambda hit: (-hit[1], hit[0]))
+            found.sort(key=_ID)
+            found.sort(key=_SCORE, reverse=True)  # which leaves equal ones in the order of their ids
         return found
 
     def _share(self, tenant_id: str, collections: tuple[str, ...] | None) -> float:

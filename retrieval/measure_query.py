@@ -43,12 +43,20 @@ Figures = dict[str, Any]
 
 
 def bench_query(
-    *, sizes: Sequence[int], rounds: int, questions: int, keep: Path | None = None, note: Note = print
+    *,
+    sizes: Sequence[int],
+    rounds: int,
+    questions: int,
+    peers_at: int | None = None,
+    keep: Path | None = None,
+    note: Note = print,
 ) -> Figures:
-    """Measure one question at a time at every size, and questions that come at random at the largest.
+    """Measure one question at a time at every size, and questions that come at random at one of them.
 
     Args:
-        sizes: numbers of passages; the peers run at the largest.
+        sizes: numbers of passages.
+        peers_at: the size at which the peers run, and at which questions come at random; None: the largest.
+            With 0 no peer runs.
         rounds: interleaved rounds; each asks every question once of every side.
         questions: how many.
         keep: a folder that passages, vectors and our index stay in and are taken from the next time.
@@ -58,31 +66,40 @@ def bench_query(
         GeoError: a side ended before its time.
     """
     alone: dict[int, Figures] = {}
-    largest: Figures = {}
+    compared: Figures = {}
+    size_compared = peers_at or max(sizes)
     for size in sorted(sizes):
         with _place(keep, size, questions, note) as place:
             note(f"{size} passages: building")
             with _ours(place, kept=keep is not None) as ours:
-                if size == max(sizes):
-                    largest = _against_peers(ours, str(place), rounds, note)
-                    alone[size] = largest["ours"]
-                    note("with encoder and rerank")
-                    whole = ours.ask(mode="whole", count=_WHOLE_QUESTIONS)
-                    largest["whole"] = _alone([whole])
+                if size != size_compared:
+                    alone[size] = _by_itself(ours, rounds)
+                    continue
+                if peers_at == 0:
+                    alone[size] = _by_itself(ours, rounds)
                 else:
-                    alone[size] = _alone([ours.ask(mode="ask") for _ in range(rounds + 1)][1:])
+                    alone[size], compared = _against_peers(ours, str(place), rounds, note)
+                note("at 70 % of the load that it can take")
+                compared["under_load"] = ours.ask(mode="load")
+                note("with encoder and rerank")
+                compared["whole"] = _alone([ours.ask(mode="whole", count=_WHOLE_QUESTIONS)])
     return {
-        "p50_ms": alone[max(sizes)]["p50_ms"],
-        "p99_ms": alone[max(sizes)]["p99_ms"],
-        **{key: value for key, value in largest.items() if key != "ours"},
+        "p50_ms": alone[size_compared]["p50_ms"],
+        "p99_ms": alone[size_compared]["p99_ms"],
+        **compared,
         "exponent": growth_exponent({size: figures["p50_ms"] for size, figures in alone.items()}),
-        "fusion_share": alone[max(sizes)]["shares"]["fuse"],
+        "fusion_share": alone[size_compared]["shares"]["fuse"],
         "by_size": alone,
         "machine": machine(),
         "versions": versions("tantivy", "faiss-cpu", "sqlalchemy")
         | {peer: pin for peer, _, pin in (one.partition("==") for one in PEERS)},
         "seed": SEED,
-        "sizes": {"passages": sorted(sizes), "rounds": rounds, "questions": questions},
+        "sizes": {
+            "passages": sorted(sizes),
+            "compared": size_compared,
+            "rounds": rounds,
+            "questions": questions,
+        },
         "encoder": get_settings().packs.encoder,
         "peer": "txtai: hybrid with content, external vectors; haystack: in-memory store, bm25_retrieval and "
         f"embedding_retrieval, DocumentJoiner by reciprocal rank; haystack answers {_SLOW_QUESTIONS} of the "
@@ -125,7 +142,12 @@ def _ours(place: Path, *, kept: bool) -> Side:
     return Side("ours", [sys.executable, "-m", "retrieval.measure_query_child", str(place), *stack])
 
 
-def _against_peers(ours: Side, place: str, rounds: int, note: Note) -> Figures:
+def _by_itself(ours: Side, rounds: int) -> Figures:
+    return _alone([ours.ask(mode="ask") for _ in range(rounds + 1)][1:])
+
+
+def _against_peers(ours: Side, place: str, rounds: int, note: Note) -> tuple[Figures, Figures]:
+    """Ours one question at a time, and how the peers compare."""
     python = str(peer_python((*PEERS, *BESIDE), PEER_FOLDER, beside_product=True))
     script = str(Path(__file__).with_name("peer_query.py"))
     figures: Figures = {}
@@ -147,8 +169,7 @@ def _against_peers(ours: Side, place: str, rounds: int, note: Note) -> Figures:
             ]
             if count is None:
                 runs = [o for o, _ in pairs]
-    note("at 70 % of the load that it can take")
-    return {"ours": _alone(runs), **figures, "under_load": ours.ask(mode="load")}
+    return _alone(runs), figures
 
 
 def _alone(runs: Sequence[Figures]) -> Figures:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from core.settings import get_settings
 from core.steady import answer_evenly
+from ingest.encode import get_encoder
 from retrieval.bulk import BulkDocument, import_documents
 from retrieval.filters import Filters
 from retrieval.language import question_language
@@ -22,6 +23,7 @@ from retrieval.recall import Merged, Stopwatch, rank, recall_and_fuse
 from retrieval.relevance import Question, terms
 from retrieval.scratch import ScratchStack, scratch_stack
 from retrieval.searches import LazyQuestion
+from retrieval.side_merge import merge_aside
 from retrieval.tiers import get_reader
 from retrieval.writer import VectorSpace
 
@@ -29,6 +31,7 @@ SHOWN = 10
 _THREADS = 2
 _LOAD = 0.7
 _ARRIVALS = 400
+_WARM_ROUNDS = 12
 _DONE = "imported"
 
 
@@ -83,12 +86,15 @@ class Bench:
     def whole(self, count: int) -> Any:
         """The same questions with everything that a search does: encoder, routes, fusion, rerank of 20.
 
-        The passages' token vectors are made in a first round, as no import brings them.
+        The worker loads its encoder when it starts, and token vectors are made when a document is indexed; a
+        bulk import brings none. So the round that counts is the first one in which none has to be made: a
+        rerank that reaches its budget leaves some to the next.
         """
-        found: dict[str, Any] = {}
-        for _ in range(2):
+        get_encoder(self._reader.snapshot().model).encode_query("warm up")
+        for _ in range(_WARM_ROUNDS):
             ms: list[float] = []
             laps: dict[str, float] = {}
+            made = 0
             for text in self._questions[:count]:
                 begun = time.perf_counter()
                 ranking = rank(
@@ -100,10 +106,12 @@ class Bench:
                     wanted=SHOWN,
                 )
                 ms.append((time.perf_counter() - begun) * 1000)
+                made += len(ranking.reading.made)
                 for lap, spent in ranking.timings_ms.items():
                     laps[lap] = laps.get(lap, 0.0) + spent
-            found = {"ms": ms, "laps": {lap: spent / len(ms) for lap, spent in laps.items()}}
-        return found
+            if not made:
+                return {"ms": ms, "laps": {lap: spent / len(ms) for lap, spent in laps.items()}}
+        raise AssertionError("the machine is too busy to make the token vectors of 20 questions' passages")
 
     def under_load(self) -> Any:
         """Questions come at random, at a share of what two clients get through; waiting counts."""
@@ -147,6 +155,7 @@ def main(place: Path, keep: Path | None) -> None:
             _import(stack, place)
             stack.upload([])  # writes down what a later run needs of the folder
             (stack.folder / _DONE).touch()
+        merge_aside(stack.db)  # for an index that was kept; the maintenance worker looks once a minute
         bench = Bench(stack, place)
         answer_evenly()  # as the worker does
         _say({"build_s": round(time.perf_counter() - begun, 1)})

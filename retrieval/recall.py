@@ -287,14 +287,20 @@ def _recall_live(
         recalled = without_parts(recalled, Route.DENSE, snapshot.dense.refused)
         watch.lap("routes")
         found = _ids(recalled)
-        with db.read() as session:
-            known = live_passages(session, scope, found, filters)
+        known = _loaded(db, scope, found, filters)
         watch.lap("load")
         switched = bool(found - known.keys())  # live when its route looked, not live when it was loaded
         if attempt == _SNAPSHOT_TRIES or not (searches.hidden or switched):
             return snapshot, recalled, known, _heard(searches)
         if attempt > 1 and not switched and index.snapshot(wait=True).generation == snapshot.generation:
             return snapshot, recalled, known, _heard(searches)
+
+
+def _loaded(db: Database, scope: Scope, found: set[int], filters: Filters) -> LivePassages:
+    if filters.empty:
+        return live_passages(db.quick(), scope, found)
+    with db.read() as session:
+        return live_passages(session, scope, found, filters)
 
 
 def _heard(searches: Searches) -> EntityHits:

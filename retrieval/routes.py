@@ -1,4 +1,4 @@
-"""The three routes of recall, run in parallel with one deadline (decision 6).
+"""The routes of recall, run beside each other with one deadline (decision 6).
 
 Whatever a route finds is cut down to what the scope and the filters may see before it leaves here. A route
 that fails or is late is reported with its reason and counted; it is never silently dropped, and a query
@@ -8,11 +8,13 @@ whose every route failed is an outage, not an empty answer.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeout
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +27,8 @@ log = logging.getLogger(__name__)
 
 RouteSearch = Callable[[], Sequence[Hit]]
 ALARM_STREAK = 20  # as in deploy/prometheus/alerts.yml
+_PROCESSORS = os.cpu_count() or 1
+_PATIENCE_S = 0.02  # ten times what a route takes
 _NEVER_EMPTY = (Route.DENSE, Route.LEXICAL)
 
 
@@ -59,11 +63,19 @@ class Recalled:
 
 
 class RoutePool:
-    """Threads for routes. A route that ran late keeps its thread until it ends, so the pool has spares."""
+    """Threads for routes. A route that ran late keeps its thread until it ends, so the pool has spares.
+
+    A route is a millisecond or less, and half of it holds the interpreter's lock: more threads than
+    processors hand that lock to and fro and finish later. So a question has its share of the processors as
+    threads, and each takes the next route that nobody has begun. Where one keeps them for longer, what has
+    not begun gets threads of its own.
+    """
 
     def __init__(self, threads: int) -> None:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="route")
         self._watch = EmptyWatch()
+        self._asking = 0
+        self._lock = threading.Lock()
 
     def recall(self, searches: Mapping[Route, RouteSearch], *, deadline_s: float) -> Recalled:
         """Run all routes at once and wait for each until the deadline.
@@ -75,13 +87,14 @@ class RoutePool:
         Raises:
             TransientError: every route failed or was late.
         """
-        start = time.perf_counter()
-        running = {route: self._executor.submit(_timed, search) for route, search in searches.items()}
+        round_ = _Round(searches)
+        with self._counted() as asking:
+            threads = min(len(searches), max(1, _PROCESSORS // asking))
+            self._run(round_, threads, deadline_s)
         hits: dict[Route, Sequence[Hit]] = {}
         reports: dict[Route, RouteReport] = {}
-        for route, future in running.items():
-            left = max(0.0, start + deadline_s - time.perf_counter())
-            found, report = _collect(route, future, left, deadline_s)
+        for route, outcome in round_.ended().items():
+            found, report = _told(route, outcome, deadline_s)
             reports[route] = report
             if found is not None:
                 hits[route] = found
@@ -89,6 +102,83 @@ class RoutePool:
             reasons = "; ".join(f"{route}: {report.error}" for route, report in reports.items())
             raise TransientError(f"Every route of the search failed ({reasons}).")
         return Recalled(hits, self._watch.seen(hits, reports))
+
+    def _run(self, round_: _Round, threads: int, deadline_s: float) -> None:
+        """Return when all routes have ended, or at the deadline."""
+        for _ in range(threads):
+            self._executor.submit(round_.work)
+        patience = min(_PATIENCE_S, deadline_s)
+        if round_.wait(patience):
+            return
+        for _ in range(round_.not_begun):
+            self._executor.submit(round_.work)
+        round_.wait(deadline_s - patience)
+
+    @contextmanager
+    def _counted(self) -> Generator[int]:
+        """How many questions are asked now, this one included."""
+        with self._lock:
+            self._asking += 1
+            asking = self._asking
+        try:
+            yield asking
+        finally:
+            with self._lock:
+                self._asking -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """How a route ended: with hits or an error; with neither when it has not."""
+
+    ms: float = 0.0
+    hits: Sequence[Hit] | None = None
+    error: Exception | None = None
+
+
+class _Round:
+    """The routes of one question, taken by threads one after another."""
+
+    def __init__(self, searches: Mapping[Route, RouteSearch]) -> None:
+        self._waiting = deque(searches.items())
+        self._outcomes: dict[Route, _Outcome] = dict.fromkeys(searches, _Outcome())
+        self._left = len(searches)
+        self._lock, self._all_ended = threading.Lock(), threading.Event()
+
+    @property
+    def not_begun(self) -> int:
+        """Routes that no thread has taken."""
+        return len(self._waiting)
+
+    def work(self) -> None:
+        """Search until no route is left that nobody has begun."""
+        while True:
+            try:
+                route, search = self._waiting.popleft()
+            except IndexError:
+                return
+            begun = time.perf_counter()
+            try:
+                found, error = search(), None
+            except Exception as raised:  # any failure of one route is a report, not the query's end
+                log.warning("route_failed", extra={"route": route.value}, exc_info=raised)
+                found, error = None, raised
+            outcome = _Outcome((time.perf_counter() - begun) * 1000, found, error)
+            with self._lock:
+                self._outcomes[route] = outcome
+                self._left -= 1
+                if not self._left:
+                    self._all_ended.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether all routes end within so many seconds."""
+        return self._left == 0 or self._all_ended.wait(seconds)
+
+    def ended(self) -> dict[Route, _Outcome]:
+        """How each route stands; one that has not begun does not begin any more."""
+        self._waiting.clear()
+        with self._lock:
+            return dict(self._outcomes)
 
 
 class EmptyWatch:
@@ -119,27 +209,14 @@ class EmptyWatch:
         return told
 
 
-def _timed(search: RouteSearch) -> tuple[Sequence[Hit], float]:
-    start = time.perf_counter()
-    return search(), (time.perf_counter() - start) * 1000
-
-
-def _collect(
-    route: Route, future: Future[tuple[Sequence[Hit], float]], left_s: float, deadline_s: float
-) -> tuple[Sequence[Hit] | None, RouteReport]:
-    try:
-        found, ms = future.result(timeout=left_s)
-    except FutureTimeout:
-        if not future.done():  # the wait ended, not the route
-            future.cancel()
-            return None, _failure(route, "late", f"no result within {deadline_s * 1000:.0f} ms", deadline_s)
-        return None, _failure(route, "failed", "TimeoutError", deadline_s)
-    except Exception as error:  # any failure of one route is a report, not the query's end
-        log.warning("route_failed", extra={"route": route.value}, exc_info=error)
-        return None, _failure(route, "failed", classify(error).detail, 0.0)
-    ROUTE_SECONDS.labels(route.value).observe(ms / 1000)
-    ROUTE_HITS.labels(route.value).observe(len(found))
-    return found, RouteReport("ok", len(found), ms)
+def _told(route: Route, outcome: _Outcome, deadline_s: float) -> tuple[Sequence[Hit] | None, RouteReport]:
+    if outcome.error is not None:
+        return None, _failure(route, "failed", classify(outcome.error).detail, 0.0)
+    if outcome.hits is None:
+        return None, _failure(route, "late", f"no result within {deadline_s * 1000:.0f} ms", deadline_s)
+    ROUTE_SECONDS.labels(route.value).observe(outcome.ms / 1000)
+    ROUTE_HITS.labels(route.value).observe(len(outcome.hits))
+    return outcome.hits, RouteReport("ok", len(outcome.hits), outcome.ms)
 
 
 def _failure(route: Route, state: str, error: str, seconds: float) -> RouteReport:

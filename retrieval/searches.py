@@ -18,7 +18,8 @@ from ingest.fold import search_fold
 from ingest.similarity import similarity
 from retrieval.analyzer import tokens as search_tokens
 from retrieval.catalogues import LazyCatalogue
-from retrieval.entity_route import EntityHits, entity_hits, look_up
+from retrieval.entity_names import named_in
+from retrieval.entity_route import EntityHits, entity_hits, links_of
 from retrieval.filters import Filters
 from retrieval.hits import ranked_hits
 from retrieval.identifiers import COMMON, Code, code_scores, codes, holds
@@ -226,8 +227,12 @@ class Searches:
         """Passages that mention an entity of the question."""
         text = self.question.text
         catalogue = self.catalogue.get()
+        names = named_in(self.db.quick(), self.scope.tenant_id, text, catalogue)
+        if not names:
+            self.entity_hits.append(EntityHits())
+            return ()
         with self.db.read() as session:
-            links = look_up(session, self.scope, self.filters, text, catalogue)
+            links = links_of(session, self.scope, self.filters, names, catalogue)
         found = entity_hits(text, links, limit=self.k, similarity=similarity, cosines=self._cosines)
         self.entity_hits.append(found)
         return ranked_hits(Route.ENTITY, found.scored)

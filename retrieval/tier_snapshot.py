@@ -323,8 +323,9 @@ def _candidates(segment: Segment, queries: Vector, hits: Hits, exact: bool) -> C
     """Passage ids instead of rows, cosines instead of what rounding made of them."""
     scores, rows = hits
     inside = rows >= 0
-    ids = np.where(inside, segment.ids.at(rows), -1)
-    scores = np.where(inside, np.clip(scores, -1.0, 1.0), np.float32(-np.inf))
+    ids, scores = segment.ids.at(rows), np.minimum(np.maximum(scores, -1.0), 1.0)
+    if not inside.all():
+        ids, scores = np.where(inside, ids, -1), np.where(inside, scores, np.float32(-np.inf))
     if exact:
         return Candidates(scores, ids)
 

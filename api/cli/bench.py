@@ -101,6 +101,10 @@ def query(
     sizes: PassageCounts = None,
     rounds: Rounds = 5,
     questions: Questions = 100,
+    peers_at: Annotated[
+        int | None,
+        typer.Option(min=0, help="The size at which the peers run; the largest if omitted, 0: at none."),
+    ] = None,
     keep: Annotated[
         Path | None, typer.Option(file_okay=False, help="Keep what was prepared here and use it again.")
     ] = None,
@@ -109,8 +113,13 @@ def query(
     """Ask by words and vector at once: ours against txtai and Haystack, on the same passages and vectors."""
     from retrieval.measure_query import bench_query
 
+    counts = sizes or [10_000, 100_000]
+    if peers_at and peers_at not in counts:
+        raise typer.BadParameter(
+            f"the peers can run at {', '.join(map(str, counts))}", param_hint="--peers-at"
+        )
     figures = bench_query(
-        sizes=sizes or [10_000, 100_000], rounds=rounds, questions=questions, keep=keep, note=note
+        sizes=counts, rounds=rounds, questions=questions, peers_at=peers_at, keep=keep, note=note
     )
     _report("query", figures, json=json)
 

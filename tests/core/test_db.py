@@ -6,9 +6,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select, text
+from sqlalchemy.exc import ProgrammingError
 
-from core.db import Database
+from core.db import Database, plain_rows
+from core.errors import TransientError
 from core.models import AuditRow
 from core.write_turns import WriteTurns
 from tests.core import crowd_of_writers
@@ -125,3 +127,46 @@ def _write_one(db: Database, number: int) -> None:
 
 def _interrupted(*_: object) -> bool:
     raise KeyboardInterrupt
+
+
+def test_a_quick_read_sees_what_was_committed_and_nothing_else(database: Database) -> None:
+    count = select(func.count(), AuditRow.subject).where(AuditRow.action == bindparam("action"))
+    count = count.group_by(AuditRow.subject)
+    with database.write() as writing:
+        writing.add(AuditRow(tenant_id="t", principal="p", action="a", subject="s"))
+        writing.flush()
+        assert list(database.quick().rows(count, {"action": "a"})) == []
+    assert [tuple(row) for row in database.quick().rows(count, {"action": "a"})] == [(1, "s")]
+    assert list(database.quick().rows(count, {"action": "b"})) == []
+    with database.read() as session:
+        assert list(map(tuple, plain_rows(session, count, {"action": "a"}))) == [(1, "s")]
+
+
+def test_a_quick_read_of_what_is_not_there_is_an_outage_that_ends(database: Database) -> None:
+    """The connection goes back whole: the next read finds the database again."""
+    for _ in range(30):  # more than the pool has
+        with pytest.raises((TransientError, ProgrammingError)):
+            database.quick().rows(text("SELECT nothing FROM nowhere"), {})
+    assert database.quick().rows(select(func.count()).select_from(AuditRow), {})[0][0] == 0
+
+
+def test_quick_reads_of_many_threads_are_each_their_own(database: Database) -> None:
+    with database.write() as session:
+        session.add_all(
+            AuditRow(tenant_id="t", principal="p", action=str(n), subject=f"s{n}") for n in range(8)
+        )
+    wanted = select(AuditRow.subject).where(AuditRow.action == bindparam("action"))
+    wrong: list[object] = []
+
+    def read(number: int) -> None:
+        for _ in range(50):
+            found = database.quick().rows(wanted, {"action": str(number)})
+            if [row[0] for row in found] != [f"s{number}"]:
+                wrong.append(found)
+
+    threads = [threading.Thread(target=read, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

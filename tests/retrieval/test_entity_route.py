@@ -9,11 +9,11 @@ from sqlalchemy.orm import Session
 
 from core.db import Database
 from core.models import EntityRow, MentionRow
-from core.types import Hit, Route
+from core.types import Hit, Route, Scope
 from ingest.catalogue import alias_key
 from retrieval.catalogues import catalogue_of
 from retrieval.entity_names import Named, named_in
-from retrieval.entity_route import EntityHits, entity_hits, look_up
+from retrieval.entity_route import EntityHits, Links, entity_hits, links_of
 from retrieval.filters import Filters
 from retrieval.fuse import standardized_sum
 from retrieval.readings import Profile, weigh
@@ -27,8 +27,15 @@ from tests.retrieval.rows import (
 )
 
 
+def look_up(session: Session, scope: Scope, question: str, tenant: str) -> Links:
+    catalogue = catalogue_of(session, tenant)
+    return links_of(
+        session, scope, Filters(), named_in(session, scope.tenant_id, question, catalogue), catalogue
+    )
+
+
 def found_for(session: Session, tenant: str, question: str, **options: object) -> EntityHits:
-    links = look_up(session, scope_of(tenant), Filters(), question, catalogue_of(session, tenant))
+    links = look_up(session, scope_of(tenant), question, tenant)
     return entity_hits(question, links, limit=20, **options)  # pyright: ignore[reportArgumentType]
 
 
@@ -193,7 +200,7 @@ def test_nobody_finds_passages_of_another_tenant_or_collection(database: Databas
         call(session, a, ids[0], entity, "Quartz Lantern")
         assert found_for(session, b, "Quartz Lantern").scored == []
         other = scope_of(a).narrowed((add_collection(session, a, "other"),))
-        links = look_up(session, other, Filters(), "Quartz Lantern", catalogue_of(session, a))
+        links = look_up(session, other, "Quartz Lantern", a)
         assert entity_hits("Quartz Lantern", links, limit=5).scored == []
         assert [i for i, _ in found_for(session, a, "Quartz Lantern").scored] == [ids[0]]
 

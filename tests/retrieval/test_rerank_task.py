@@ -422,7 +422,7 @@ def test_all_routes_dead_is_retried_and_is_not_an_answer(
         "retrieval.tiers.LexicalRoute.search",
     ):
         monkeypatch.setattr(place, dead)
-    monkeypatch.setattr(searches, "look_up", dead)
+    monkeypatch.setattr(searches, "named_in", dead)
     with stack.db.write() as session:
         query_id = submit_query(session, stack.scope, question="pump", collection_ids=[stack.collection_id])
     with stack.db.read() as session:

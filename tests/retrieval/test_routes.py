@@ -66,6 +66,65 @@ def test_a_late_route_is_left_behind_at_the_deadline(pool: RoutePool) -> None:
     assert failures(Route.DENSE, "late") == before + 1
 
 
+def test_a_slow_route_keeps_no_thread_from_the_others() -> None:
+    """More slow routes than a question has threads: the quick one behind them is heard all the same."""
+    release = threading.Event()
+
+    def slow() -> Sequence[Hit]:
+        release.wait(10)
+        return []
+
+    searches = {
+        Route.DENSE: slow, Route.LEXICAL: slow, Route.ENTITY: slow, Route.CODE: lambda: hits(Route.CODE, 7)
+    }  # fmt: skip
+    recalled = RoutePool(8).recall(searches, deadline_s=0.3)
+    release.set()
+    assert [h.passage_id for h in recalled.hits[Route.CODE]] == [7]
+    assert {route for route, report in recalled.reports.items() if report.state == "late"} == {
+        Route.DENSE, Route.LEXICAL, Route.ENTITY,
+    }  # fmt: skip
+
+
+def test_a_route_that_got_no_thread_before_the_deadline_does_not_begin_after_it() -> None:
+    release, begun = threading.Event(), list[str]()
+    pool = RoutePool(1)
+
+    def slow() -> Sequence[Hit]:
+        release.wait(10)
+        return hits(Route.DENSE, 1)
+
+    def noted() -> Sequence[Hit]:
+        begun.append("lexical")
+        return hits(Route.LEXICAL, 2)
+
+    with pytest.raises(TransientError, match="no result within 50 ms"):
+        pool.recall({Route.DENSE: slow, Route.LEXICAL: noted}, deadline_s=0.05)
+    release.set()
+    recalled = pool.recall({Route.ENTITY: lambda: hits(Route.ENTITY, 3)}, deadline_s=5)
+    assert recalled.reports[Route.ENTITY].state == "ok"
+    assert begun == []
+
+
+def test_many_questions_at_once_have_each_their_own_hits(pool: RoutePool) -> None:
+    found: list[tuple[int, Recalled]] = []
+
+    def ask(number: int) -> None:
+        for n in range(number, number + 50):
+            searches = {route: lambda route=route, n=n: hits(route, n) for route in Route}
+            found.append((n, pool.recall(searches, deadline_s=5)))
+
+    threads = [threading.Thread(target=ask, args=(1000 * n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 400
+    for n, recalled in found:
+        assert {route: [h.passage_id for h in own] for route, own in recalled.hits.items()} == {
+            route: [n] for route in Route
+        }
+
+
 def test_a_route_that_finds_nothing_while_others_do_is_counted_and_told(
     pool: RoutePool, caplog: pytest.LogCaptureFixture
 ) -> None:
