@@ -25,6 +25,7 @@ from generation.relations import (
     voice_changed,
 )
 from generation.roles import role_exchanged
+from generation.run_together import run_together
 from generation.superlatives import rank_raised
 from generation.wording import (
     content_terms,
@@ -70,6 +71,8 @@ def contradiction(claim: str, window: str, passage: str, above: str = "") -> str
 
 
 def _relation(claim: str, closest: str, window: str, passage: str) -> str:
+    if piece := run_together(claim, window):
+        return f"run_together:{piece}"
     parts = [passage[s.start : s.end] for s in sentences(passage)]
     if agreement(claim, closest, _shares(term_weights(content_terms(claim), parts))) < _OPPOSED:
         return "direction"
