@@ -12,6 +12,8 @@ from generation.facts import facts_of
 from generation.wording import HAN_CHAR, content_terms, names_of
 
 _MOSTLY = 0.8  # of a claim's words in the sentence, from which it is that sentence with something left out
+_AFTER = re.compile(r"[^，。；]{0,30}[a-z]*", re.IGNORECASE)  # whole words behind the limiting one
+_HALF = 0.5  # the same where the claim has the words that are limited, whatever it makes of the rest
 _SELDOM = re.compile(
     r"\b(?:sometimes|occasionally|rarely|seldom|in (?:some|certain|a few|rare) (?:cases|countries|areas))\b"
     r"|有时|偶尔|偶然|极少|在(?:少数|某些|个别|一些)"
@@ -34,11 +36,13 @@ def limit_dropped(claim: str, sentence: str) -> str:
         sentence: the source's sentence nearest to it.
     """
     ours, theirs = content_terms(claim), content_terms(sentence)
-    if len(ours & theirs) < _MOSTLY * len(ours):
+    if len(ours & theirs) < _HALF * len(ours):
         return ""
     seldom = _SELDOM.search(sentence.lower())
     if seldom and not _SELDOM.search(claim.lower()) and _beside(seldom, sentence, ours):
         return seldom[0]
+    if len(ours & theirs) < _MOSTLY * len(ours):
+        return ""
     leading = _LEADING.match(sentence) or _LEADING_HAN.match(sentence)
     if leading is None or facts_of(leading["where"]):
         return ""
@@ -50,5 +54,6 @@ def limit_dropped(claim: str, sentence: str) -> str:
 
 def _beside(found: re.Match[str], sentence: str, terms: frozenset[str]) -> bool:
     """Whether the claim has the words after the limiting one: it limits those."""
-    after = content_terms(sentence[found.end() : found.end() + 30])
+    behind = _AFTER.match(sentence, found.end())
+    after = content_terms(behind[0] if behind else "")
     return len(after & terms) * 2 >= len(after) > 0

@@ -21,6 +21,12 @@ from generation.verify import judge
             "Medicine was practiced at the court, where it was labeled as huihui.",
             "Medicine was practiced at the court, where it was sometimes labeled as huihui.",
         ),
+        (
+            "Players of the northern league who pass the entry draft are agents.",
+            "The term agent can occasionally be seen in the northern league, whose entry draft takes players "
+            "of high school age.",
+        ),
+        ("北方联赛的选秀球员为自由人。", "自由人一词有时见于北方联赛，联赛的选秀多选高中球员。"),
         ("水泵通常每年检修两次。", "在欧洲，水泵通常每年检修两次。"),
         ("阀门在雨天停机检修。", "阀门有时在雨天停机检修。"),
     ],
