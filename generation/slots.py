@@ -22,6 +22,7 @@ _LEAST_HAN = 2  # two-character terms of a heading that are a name
 _MOSTLY = 0.75  # of a claim's words in the sentence, from which it is that sentence with something changed
 _LEAST_REST = 2  # such words beside what was put in
 _RUN = 2  # tokens that a claim shares with its sentence on either side of what it puts in
+_POINTING = re.compile(r"(?:This|That|These|Those)\b|[这那该此]")
 _BESIDE = re.compile(
     r"\b(?:than|with|to|against|from|unlike|like|for)\s+(?:(?:the|a|an|its|his|her|their)\s+)?$|[比向对给跟]$",
     re.IGNORECASE,
@@ -104,6 +105,19 @@ def subject_replaced(claim: str, sentence: str) -> str:
     core = re.sub(r"^(?:the|a|an)\s+", "", subject, flags=re.IGNORECASE)
     places = [m.start() for m in re.finditer(re.escape(core), sentence, re.IGNORECASE)]
     return core if places and all(_BESIDE.search(sentence[:at]) for at in places) else ""
+
+
+def subject_unnamed(claim: str, sentence: str, context: str) -> str:
+    """The claim's subject, where nothing has its words and the sentence speaks of something else.
+
+    `The Westminster system enables a government to be defeated` told as `The song is about how a government
+    can be defeated`. `This company` means what was named before.
+    """
+    subject, said = subject_of(claim), content_terms(claim)
+    terms, theirs = content_terms(subject) & said, content_terms(subject_of(sentence))
+    if not terms or not theirs or theirs & said or _POINTING.match(claim):
+        return ""
+    return "" if terms & content_terms(context) else subject.strip()
 
 
 def _passed_over(left_out: tuple[str, ...], preposition: str) -> frozenset[str]:

@@ -17,7 +17,7 @@ from generation.limits import limit_dropped
 from generation.number_places import borrowed_number, rivalled_year
 from generation.relations import hedge_dropped, sole_added
 from generation.relatives import taken_from_relative
-from generation.slots import above_used, added, misquoted, slot_replaced, subject_replaced
+from generation.slots import above_used, added, misquoted, slot_replaced, subject_replaced, subject_unnamed
 from generation.splicing import spliced_from, subject_from_later
 from generation.subject import subject_of
 from generation.wording import content_terms
@@ -123,6 +123,8 @@ def _doubt(claim: str, window: str, context: str, about: str, span: Span | None)
         return f"spliced:{number}"
     if meant := taken_from_relative(claim, closest):
         return f"relative:{meant}"
+    if unnamed := subject_unnamed(claim, closest, f"{about}\n{context}"):
+        return f"subject:{unnamed}"
     if put := slot_replaced(claim, closest, f"{about}\n{context}"):
         return f"place:{put}"
     if words := misquoted(claim, f"{about}\n{context}"):

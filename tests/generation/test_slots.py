@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.types import Verdict
-from generation.slots import added, misquoted, slot_replaced, subject_replaced
+from generation.slots import added, misquoted, slot_replaced, subject_replaced, subject_unnamed
 from generation.splicing import subject_from_later
 from generation.verify import judge
 from generation.wording import name_stands
@@ -139,3 +139,30 @@ def test_words_in_quotation_marks_stand_in_the_source() -> None:
 )  # fmt: skip
 def test_a_name_in_capitals_stands_as_a_word(name: str, text: str, stands: bool) -> None:
     assert name_stands(name, text) is stands
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        (
+            "The song is about how a government can be defeated or forced into a general election.",
+            "The Westminster system enables a government to be defeated or forced into a general election.",
+        ),
+        ("歌曲是让内阁经信任投票提前下台。", "议会制度是让内阁经信任投票提前下台。"),
+    ],
+)
+def test_a_subject_that_nothing_names_is_not_what_the_passage_speaks_of(claim: str, passage: str) -> None:
+    judgement = judge(claim, passage)
+    assert (judgement.verdict, judgement.reason.split(":")[0]) == (Verdict.PARTIAL, "subject")
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        ("This firm sells pumps and valves to ships.", "Acme sells pumps and valves to ships."),
+        ("Acme sells pumps and valves.", "The firm sells pumps and valves."),
+        ("该公司出售水泵和阀门给船厂。", "海石科技出售水泵和阀门给船厂。"),
+    ],
+)
+def test_what_points_back_or_stands_above_is_named(claim: str, passage: str) -> None:
+    assert subject_unnamed(claim, passage, f"Acme 海石科技\n{passage}") == ""
