@@ -27,10 +27,16 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Centres:
-    """Mean token vectors of an encoder, [d] each, by language; `UND` has the mean of the others."""
+    """Means of an encoder's vectors, [d] each, by language; `UND` has the mean of the others.
+
+    Attributes:
+        questions, passages: of token vectors.
+        asked: of the vectors of whole questions, which the dense route asks with.
+    """
 
     questions: Mapping[Lang, Floats]
     passages: Mapping[Lang, Floats]
+    asked: Mapping[Lang, Floats]
 
 
 @lru_cache(maxsize=2)  # while the index changes its encoder
@@ -46,7 +52,9 @@ def centres_of(model: str) -> Centres:
         found[Lang.UND] = np.mean(list(found.values()), axis=0).astype(np.float32)
         return found
 
-    return Centres(means(QUESTIONS, "query"), means(PASSAGES, "passage"))
+    asked = {lang: encoder.encode_queries(list(own)).mean(axis=0) for lang, own in QUESTIONS.items()}
+    asked[Lang.UND] = np.mean(list(asked.values()), axis=0)
+    return Centres(means(QUESTIONS, "query"), means(PASSAGES, "passage"), asked)
 
 
 def without(rows: Floats, centre: Floats) -> Floats:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from core.db import Database
+from core.errors import TransientError
 from core.settings import RetrievalSettings, get_settings
 from core.types import Lang, Passage, Route, Scope
 from ingest.encode import get_encoder
@@ -26,12 +27,13 @@ from retrieval.live import LivePassages, StoredPassage, live_passages
 from retrieval.profile import Profile, built_in, mostly_across
 from retrieval.pushdown import Pushdown
 from retrieval.query_repository import stored_tokens
-from retrieval.relevance import Question
+from retrieval.relevance import Floats, Question
 from retrieval.rerank import Scored, TokenCache, final_order
-from retrieval.routes import Recalled, get_route_pool, without_parts
+from retrieval.routes import Recalled, get_route_pool, partly, without_parts
 from retrieval.searches import LazyQuestion, Searches, Snapshot, SnapshotSource
 from retrieval.token_codec import pack_tokens
 from retrieval.variants import Variant
+from retrieval.weights import ASKED_AGAIN
 
 _TOKEN_CACHE_BYTES = 64 << 20  # about 6,000 passages; what is not here is read from the database
 _SNAPSHOT_TRIES = 4  # the last one is taken as it is: the index changes faster than a query is answered
@@ -225,20 +227,42 @@ def recall_and_fuse(
     profile: Profile | None = None,
     variants: tuple[Variant, ...] = (),
 ) -> Merged:
-    """Everything before the rerank: ask the routes, load what is live, merge."""
+    """Everything before the rerank: ask the routes, load what is live, merge.
+
+    When most of what leads is in another language than a Chinese question, the dense route is asked once
+    more, with the question's vector without what all questions of its language share (ADR 0041).
+    """
     tuned = profile or built_in(s)
-    snapshot, recalled, known, entities = _recall_live(
-        db, index, scope, question, filters, k, s, watch, entities=tuned.entity > 0, variants=variants
+    recall = partial(
+        _recall_live,
+        db,
+        index,
+        scope,
+        question,
+        filters,
+        k,
+        s,
+        watch,
+        entities=tuned.entity > 0,
+        variants=variants,
     )
-    fused = fuse(
-        question.text,
-        recalled,
-        known.langs(),
-        profile=tuned,
-        against=entities.against,
-    )
-    watch.lap("fuse")
-    return Merged(snapshot, recalled, known, entities, fused)
+
+    def merged(found: tuple[Snapshot, Recalled, LivePassages, EntityHits]) -> Merged:
+        snapshot, recalled, known, entities = found
+        fused = fuse(question.text, recalled, known.langs(), profile=tuned, against=entities.against)
+        watch.lap("fuse")
+        return Merged(snapshot, recalled, known, entities, fused)
+
+    first = merged(recall())
+    lang = question_language(question.text)
+    leading = [first.known[f.passage_id].passage.lang for f in first.fused[: tuned.rerank_k]]
+    if lang not in ASKED_AGAIN or not mostly_across(lang, leading):
+        return first
+    centre = centres_of(first.snapshot.model or get_settings().packs.encoder).asked[lang]
+    try:
+        return merged(recall(beside=first, centre=centre))
+    except TransientError as error:  # what the question found as it is stands
+        return replace(first, recalled=partly(first.recalled, Route.DENSE, f"asked again: {error.detail}"))
 
 
 def _recall_live(
@@ -253,6 +277,8 @@ def _recall_live(
     *,
     entities: bool,
     variants: tuple[Variant, ...],
+    beside: Merged | None = None,
+    centre: Floats | None = None,
 ) -> tuple[Snapshot, Recalled, LivePassages, EntityHits]:
     """Recall and load what is live, on a snapshot that holds every live version.
 
@@ -263,6 +289,8 @@ def _recall_live(
     snapshot holds both. Two readings go wrong and are done again: the snapshot is older than the version that
     is live now (it shows hidden passages while a newer generation exists), or the switch fell between the
     routes and the load (what a route saw as live no longer is).
+
+    With `centre` the dense route alone is asked, without it; `beside` has what the others found.
     """
     catalogue = LazyCatalogue(db, scope.tenant_id)
     attempt = 0
@@ -281,19 +309,25 @@ def _recall_live(
             entities=entities,
             checked=attempt > 1,
             variants=variants,
+            centre=centre,
         )
         threads = get_settings().worker.retrieval_threads * len(Route) * _ROUTE_SPARES
         recalled = get_route_pool(threads).recall(searches.by_route(), deadline_s=s.route_deadline_ms / 1000)
         recalled = without_parts(recalled, Route.DENSE, snapshot.dense.refused)
         watch.lap("routes")
+        asked = _ids(recalled)
+        if beside is not None:
+            recalled = Recalled(
+                {**beside.recalled.hits, **recalled.hits}, {**beside.recalled.reports, **recalled.reports}
+            )
         found = _ids(recalled)
         known = _loaded(db, scope, found, filters)
         watch.lap("load")
-        switched = bool(found - known.keys())  # live when its route looked, not live when it was loaded
+        switched = bool(asked - known.keys())  # live when its route looked, not live when it was loaded
         if attempt == _SNAPSHOT_TRIES or not (searches.hidden or switched):
-            return snapshot, recalled, known, _heard(searches)
+            return snapshot, recalled, known, beside.entities if beside else _heard(searches)
         if attempt > 1 and not switched and index.snapshot(wait=True).generation == snapshot.generation:
-            return snapshot, recalled, known, _heard(searches)
+            return snapshot, recalled, known, beside.entities if beside else _heard(searches)
 
 
 def _loaded(db: Database, scope: Scope, found: set[int], filters: Filters) -> LivePassages:

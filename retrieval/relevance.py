@@ -40,7 +40,7 @@ _RUN = re.compile(rf"(?P<han>[{_HAN}]+)|[^\W_{_HAN}]+")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question prepared for the rerank; `tokens` without prompt and special tokens."""
+    """A question prepared for the rerank; `tokens` without prompt, special tokens and marks between words."""
 
     text: str
     lang: Lang

@@ -26,7 +26,7 @@ EncodeTokens = Callable[[Sequence[str]], Sequence[bytes]]
 # The best of many estimates is more often too high than too low. Measured against whole vectors on CMRC 2018
 # (.0088) and CLAPNQ (.0087 to .0092), deviation .005; what relevance is fitted on are whole vectors.
 ESTIMATE_BIAS = 0.009
-_SHARPNESS = 5.0
+_SHARPNESS = 3.0
 BATCH = 4  # passages per encoder call: the most that a spent time budget may be overrun by
 
 
@@ -62,7 +62,7 @@ def mean_of_best(similarities: Floats) -> float:
 def centred_closeness(
     question: Question, passages: Sequence[tuple[StoredTokens, Lang]], centres: Centres
 ) -> list[float]:
-    """Closeness of passages in whatever language: the mean over the question's tokens of e^(5 · best cosine).
+    """Closeness of passages in whatever language: the mean over the question's tokens of e^(3 · best cosine).
 
     Cosines are those of vectors without the mean of their language. The exponent lets the tokens that a
     passage has an answer to count for more than the average ones; `retrieval/weights.py` says what it was

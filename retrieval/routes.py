@@ -37,7 +37,8 @@ class RouteReport:
     """How one route fared.
 
     Attributes:
-        state: `ok`, `partial` (a part of its index is damaged and left out), `failed` or `late`.
+        state: `ok`, `partial` (a part of its index is damaged and left out, or it failed when it was asked
+            again), `failed` or `late`.
         error: set unless the state is `ok`.
         empty_streak: questions in a row for which the route found nothing and another one something.
     """
@@ -226,11 +227,19 @@ def _failure(route: Route, state: str, error: str, seconds: float) -> RouteRepor
 
 def without_parts(recalled: Recalled, route: Route, refused: Mapping[str, str]) -> Recalled:
     """What was recalled, with the parts of a route's index that were left out told in its report."""
+    if not refused:
+        return recalled
+    return partly(
+        recalled, route, "; ".join(f"the {part} tier is refused ({why})" for part, why in refused.items())
+    )
+
+
+def partly(recalled: Recalled, route: Route, error: str) -> Recalled:
+    """What was recalled, with a route that found less than it should told in its report and counted."""
     report = recalled.reports.get(route)
-    if not refused or report is None or report.state != "ok":
+    if report is None or report.state != "ok":
         return recalled
     ROUTE_FAILURES.labels(route.value, "partial").inc()
-    error = "; ".join(f"the {part} tier is refused ({why})" for part, why in refused.items())
     told = replace(report, state="partial", error=error)
     return Recalled(recalled.hits, {**recalled.reports, route: told})
 

@@ -18,6 +18,7 @@ from ingest.fold import search_fold
 from ingest.similarity import similarity
 from retrieval.analyzer import tokens as search_tokens
 from retrieval.catalogues import LazyCatalogue
+from retrieval.centres import without
 from retrieval.entity_names import named_in
 from retrieval.entity_route import EntityHits, entity_hits, links_of
 from retrieval.filters import Filters
@@ -29,6 +30,7 @@ from retrieval.other_names import other_names, terms_beside
 from retrieval.pushdown import Limits, Pushdown
 from retrieval.relevance import Floats, Question, terms
 from retrieval.routes import RouteSearch, search_until_enough
+from retrieval.token_codec import worded
 from retrieval.variants import Variant, joined
 
 
@@ -125,7 +127,7 @@ def prepare_question(text: str, model: str = "") -> Question:
     return Question(
         text=text,
         lang=question_language(text),
-        tokens=tokens[0].vectors,
+        tokens=worded(text, tokens[0]).vectors,
         vector=vector,
         terms=terms(text),
     )
@@ -161,6 +163,7 @@ class Searches:
             are asked for until `k` may be shown. Otherwise they are taken as the index gives them, unless a
             filter is applied to results: whoever loads the passages sees whether one was hidden.
         variants: texts that the dense and the lexical route ask for beside the question, under it.
+        centre: [d], taken off the vector that the dense route asks with; it is then the only route.
         hidden: filled by the routes: ids that an index holds and this scope may not see now.
         entity_hits: filled by the entity route, whose hits are more than an order.
     """
@@ -176,16 +179,17 @@ class Searches:
     entities: bool = True
     checked: bool = True
     variants: tuple[Variant, ...] = ()
+    centre: Floats | None = None
     hidden: set[int] = field(default_factory=set[int])
     entity_hits: list[EntityHits] = field(default_factory=list[EntityHits])
 
     def by_route(self) -> dict[Route, RouteSearch]:
         """One search per route; a question without codes asks no route for them."""
+        searches: dict[Route, RouteSearch] = {Route.DENSE: self.dense}
+        if self.centre is not None:
+            return searches
+        searches[Route.LEXICAL] = self.lexical
         found = codes(self.question.text)
-        searches: dict[Route, RouteSearch] = {
-            Route.DENSE: self.dense,
-            Route.LEXICAL: self.lexical,
-        }
         if self.entities:
             searches[Route.ENTITY] = self.entity
         if found:
@@ -194,7 +198,8 @@ class Searches:
 
     def dense(self) -> Sequence[Hit]:
         """Passages by cosine."""
-        own = self._by_vector(self._vector())
+        vector = self._vector()
+        own = self._by_vector(vector if self.centre is None else without(vector[None], self.centre)[0])
         others = [self._by_vector(vector) for vector in self._variant_vectors()]
         return ranked_hits(Route.DENSE, joined(own, others)[: self.k])
 

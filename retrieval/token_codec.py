@@ -90,7 +90,8 @@ def pack_tokens(text: str, tokens: TokenVectors) -> bytes:
         text: what `tokens.offsets` count characters of.
         tokens: [t, d] unit rows; t may be 0.
     """
-    vectors, offsets = _words(text, tokens)
+    said = worded(text, tokens)
+    vectors, offsets = said.vectors, said.offsets
     dimension = vectors.shape[1] if vectors.ndim == 2 else 0
     room = (MAX_BYTES - _HEADER.size - 2 * dimension) // (5 + dimension // 8)
     vectors, offsets = _merged(vectors, offsets, room)
@@ -164,12 +165,12 @@ def _rotation(dimension: int) -> tuple[Floats, npt.NDArray[np.intp], Floats]:
     return signs, order, (block / np.sqrt(len(block))).astype(np.float32)
 
 
-def _words(text: str, tokens: TokenVectors) -> tuple[Floats, npt.NDArray[np.int32]]:
-    """The tokens that say something; all of them when none does."""
+def worded(text: str, tokens: TokenVectors) -> TokenVectors:
+    """The tokens with a letter or a digit, of a passage or a question; all of them when none has one."""
     kept = [i for i, (start, end) in enumerate(tokens.offsets) if not _WORDLESS.fullmatch(text, start, end)]
     if not kept:
-        return tokens.vectors, tokens.offsets
-    return tokens.vectors[kept], tokens.offsets[kept]
+        return tokens
+    return TokenVectors(tokens.vectors[kept], tokens.offsets[kept])
 
 
 def _merged(

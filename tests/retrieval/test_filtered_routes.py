@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -114,6 +114,10 @@ def test_every_route_gives_what_the_oracle_lets_through(world: World) -> None:
     reader, ids = world.corpus.reader(), sorted(world.facts)
     rows = np.stack([world.corpus.vectors[i] for i in ids])
 
+    def nearest(vector: np.ndarray, wanted: set[int], k: int) -> list[int]:
+        order = sorted((-float(rows[n] @ vector), i) for n, i in enumerate(ids))
+        return [i for _, i in order if i in wanted][:k]
+
     @example_settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
     @given(bodies(world.alpha), st.integers(0, 10_000), st.sampled_from([1, 5, 1000]), st.booleans())
     def check(body: dict[str, Any], seed: int, k: int, narrowed: bool) -> None:
@@ -139,8 +143,11 @@ def test_every_route_gives_what_the_oracle_lets_through(world: World) -> None:
             assert set(own) <= wanted, route
             assert len(own) == len(set(own))
             assert len(own) <= k or route is Route.CODE, "a code is exact: all that have it come"
-        by_cosine = [i for _, i in sorted((-float(rows[n] @ vector), i) for n, i in enumerate(ids))]
-        assert found[Route.DENSE] == [i for i in by_cosine if i in wanted][:k]
+        assert found[Route.DENSE] == nearest(vector, wanted, k)
+        moved = replace(searches, centre=0.5 * rows[0]).by_route()
+        assert set(moved) == {Route.DENSE}, "what does not go by the vector is not asked again"
+        again = [h.passage_id for h in moved[Route.DENSE]()]
+        assert again == nearest(vector - 0.5 * rows[0], wanted, k)
         assert len(found[Route.LEXICAL]) == min(k, len(wanted))
         named = {i for i in wanted if world.facts[i]["named"]}
         assert len(found[Route.ENTITY]) == min(k, len(named))

@@ -74,12 +74,12 @@ def test_centred_closeness_is_near_its_loop_over_whole_vectors() -> None:
     text = "a" * 20
     offsets = np.array([[i, i + 1] for i in range(20)], np.int32)
     stored = [unpack_tokens(pack_tokens(text, TokenVectors(rows, offsets))) for rows in whole]
-    centres = Centres({Lang.ZH: centre_q}, {Lang.EN: centre_p})
+    centres = Centres({Lang.ZH: centre_q}, {Lang.EN: centre_p}, {})
     found = centred_closeness(asked, [(one, Lang.EN) for one in stored], centres)
     loop: list[float] = []
     for rows in whole:
         left, right = _normal(asked.tokens - centre_q), _normal(rows - centre_p)
-        loop.append(sum(math.exp(5 * max(float(a @ b) for b in right)) for a in left) / len(left))
+        loop.append(sum(math.exp(3 * max(float(a @ b) for b in right)) for a in left) / len(left))
     assert int(np.argmax(found)) == int(np.argmax(loop)) == 3
     assert np.corrcoef(found, loop)[0, 1] > 0.95
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +20,30 @@ from core.errors import TransientError
 from core.ids import new_id
 from core.jobs import run_job
 from core.metrics import REWRITES
-from core.models import EvidenceRow, JobRow, PassageRow, PassageTokensRow, QueryRow, TenantRow
+from core.models import (
+    EvidenceRow,
+    JobRow,
+    PassageRow,
+    PassageTokensRow,
+    PassageVectorRow,
+    QueryRow,
+    TenantRow,
+)
 from core.redis_client import get_redis
 from core.settings import get_settings
 from core.types import Hit, JobStatus, Role, Route, Scope
 from core.worker import Task
 from ingest.service import BlobStore, create_collection, register_upload
 from retrieval import catalogues, rerank_task, searches
+from retrieval.centres import centres_of, without
+from retrieval.filters import Filters
 from retrieval.live import live_passages
 from retrieval.profile import BUILT_IN, built_in
 from retrieval.profiles import add_profile, apply_profile, roll_back_profile
 from retrieval.queries import get_search_result, submit_query
-from retrieval.recall import token_cache
+from retrieval.recall import rank, token_cache
 from retrieval.scratch import ScratchStack, scratch_stack
+from retrieval.tiers import get_reader
 from retrieval.variants import Variant
 
 RULE = "消防通道必须保持畅通，任何人不得堆放杂物，违者按规定处理。"
@@ -519,6 +531,41 @@ def test_passages_about_something_else_do_not_stand_beside_an_answer(stack: Scra
     assert all(e.score >= threshold for e in evidence_rows(stack.db, query_id))
     dropped = query_row(stack.db, query_id).trace["dropped"]
     assert "irrelevant" in {d["why"] for d in dropped}
+
+
+def test_across_languages_the_dense_route_asks_without_what_questions_share(
+    stack: ScratchStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = stack.scope.narrowed((stack.collection_id,))
+    asked = partial(rank, stack.db, get_reader(), scope, filters=Filters(), wanted=5)
+    across = asked(text="档案馆的纸质记录要保存多少年？")
+    assert across.ranked[0].stored.document_name == "archive.txt"
+    own = next(p.vector for p in vectors(stack) if p.passage_id == across.ranked[0].stored.passage.id)
+    row = np.frombuffer(own, np.float16).astype(np.float32)
+    centre = centres_of(across.model).asked[across.question.lang]
+    hit = next(h for h in across.recalled.hits[Route.DENSE] if h.rank == 1)
+    assert hit.score == pytest.approx(float(row @ without(across.question.vector[None], centre)[0]), abs=0.01)
+    within = asked(text="How long does the archive keep paper records?")
+    best = within.recalled.hits[Route.DENSE][0]
+    assert best.score == pytest.approx(float(row @ within.question.vector), abs=0.01)
+
+    once = searches.Searches.dense
+
+    def fails_again(self: searches.Searches) -> Sequence[Hit]:
+        if self.centre is not None:
+            raise TransientError("away")
+        return once(self)
+
+    monkeypatch.setattr(searches.Searches, "dense", fails_again)
+    left = asked(text=across.question.text)
+    assert left.ranked[0].stored.document_name == "archive.txt"
+    report = left.recalled.reports[Route.DENSE]
+    assert (report.state, report.error[:11]) == ("partial", "asked again")
+
+
+def vectors(stack: ScratchStack) -> Sequence[PassageVectorRow]:
+    with stack.db.read() as session:
+        return session.scalars(select(PassageVectorRow)).all()
 
 
 def test_hits_that_left_since_are_counted_as_gone(stack: ScratchStack) -> None:
