@@ -24,6 +24,10 @@ _PREAMBLE = re.compile(
 _CODE = re.compile(r"[^\W_]*\d(?:[\w,.-]*\w)?")
 # What a sentence cannot end with: it was cut off there.
 _OPEN_END = re.compile(r"(?:\b(?:the|a|an|of|and|or|than|because|with)|[和与及或])[.。!?！？]*$")
+# `plush and plush`: a small model that goes round in circles.
+_DOUBLED = re.compile(
+    r"\b(?P<en>[a-z]{3,})\s+(?:and|or)\s+(?P=en)\b|(?P<zh>[\u4e00-\u9fff]{2,})[和与或及](?P=zh)"
+)
 _LEAST_WORDS = 2  # of a generated sentence in a language with spaces
 _SAME_WORDS = 0.8  # overlap from which two sentences say the same
 _ELSEWHERE_COVER = 0.9  # of a claim's words in a passage that it does not cite, so that it is tied to it
@@ -198,7 +202,7 @@ def well_formed(text: str) -> bool:
     first = text.lstrip("\"“‘'(（「『《¿¡")[:1]
     if not first or first.islower() or (first.isascii() and len(text.split()) < _LEAST_WORDS):
         return False
-    if _OPEN_END.search(text.rstrip()):
+    if _OPEN_END.search(text.rstrip()) or _DOUBLED.search(text):
         return False
     pairs = (("(", ")"), ("（", "）"), ("“", "”"), ("「", "」"), ("《", "》"))
     return text.count('"') % 2 == 0 and all(text.count(a) == text.count(b) for a, b in pairs)

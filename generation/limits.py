@@ -20,6 +20,17 @@ _SELDOM = re.compile(
 )
 _LEADING = re.compile(r"\s*(?P<where>(?:In|Under|Among|Within|At|For)\s[^,;]{2,60}),\s")
 _LEADING_HAN = re.compile(f"\\s*(?P<where>在[{HAN_CHAR}\\w]{{2,16}}?)(?:，|中|里)")
+_MOST = re.compile(
+    r"\b(?:most|mostly|largely|mainly|partly|partially)\b|大多数?|多数|大部分|主要(?=由|在|是)"
+)
+_RANKED = re.compile(
+    r"\b(?:the|its|his|her|their|at|our|second|third) most\b"
+    r"|\bmost (?:(?:of )?all|\w+(?:ed|ful|ous|ive|al|ant|ent|ar|ible|able))\b"
+)
+_ANY = re.compile(
+    r"\b(?:most|mostly|largely|mainly|partly|partially|many|some|several|few|majority|often|usually"
+    r"|generally)\b|多数?|部分|许多|一些|主要|常|往往|通常|一般"
+)
 _HOLDS = re.compile(
     r"\b(?:is|are|has|have|does|do|can|may|must|usually|often|generally|typically|always|never)\b"
     r"|通常|一般|往往|总是|从不|经常|均|都"
@@ -41,6 +52,10 @@ def limit_dropped(claim: str, sentence: str) -> str:
     seldom = _SELDOM.search(sentence.lower())
     if seldom and not _SELDOM.search(claim.lower()) and _beside(seldom, sentence, ours):
         return seldom[0]
+    unranked = _RANKED.sub(lambda m: " " * len(m[0]), sentence.lower())
+    most = _MOST.search(unranked)
+    if most and not _ANY.search(claim.lower()) and _beside(most, sentence, ours):
+        return most[0]
     if len(ours & theirs) < _MOSTLY * len(ours):
         return ""
     leading = _LEADING.match(sentence) or _LEADING_HAN.match(sentence)

@@ -89,9 +89,10 @@ def bound_changed(claim: str, source: str) -> str:
 
 _HEDGE = re.compile(
     r"\b(?:might|possibly|perhaps|reportedly|allegedly|supposedly|rumou?red|unconfirmed|proposed|hypothesi[sz]ed?"
-    r"|(?:is|are|was|were) (?:expected|planned|believed|thought|said|likely) to|plans? to|planned to"
+    r"|(?:is|are|was|were|been) (?:\w+ly |often )?(?:expected|planned|believed|thought|said|assumed"
+    r"|considered|likely) to|plans? to|planned to"
     r"|unclear (?:whether|if)|may (?:be|have|not|cause|lead|help|reduce|increase|affect|also))\b"
-    r"|可能|或许|也许|据称|据传|传闻|疑似|预计|计划于?|拟于?|有望|尚未证实|推测"
+    r"|可能|(?:普遍|通常|一般|被)认为|据信|或许|也许|据称|据传|传闻|疑似|预计|计划于?|拟于?|有望|尚未证实|推测"
 )
 
 

@@ -62,6 +62,23 @@ def spliced_from(claim: str, sentence: str, window: str) -> str:
     return twice[0] if len(twice) >= (1 if mostly else _REPEATED) else ""
 
 
+def name_elsewhere(claim: str, carrying: str, above: str) -> str:
+    """A name of the claim, not in its subject, that its sentences lack though the passage has it; else empty.
+
+    A source has other words for `CO2` and such codes. A claim of several sentences has no one place.
+
+    Args:
+        claim: one sentence.
+        carrying: the sentences that carry it, with the one before a pronoun.
+        above: names above the passage.
+    """
+    if len(sentences(claim)) > 1:
+        return ""
+    subject, known = subject_of(claim), f"{above}\n{carrying}"
+    named = [n for n in names_of(claim) if n not in subject and n.isalpha() and not n.isupper()]
+    return next((n for n in named if not name_stands(n, known)), "")
+
+
 def subject_from_later(claim: str, passage: str, carried: Span, above: str = "") -> str:
     """A subject of the claim that stands only after the sentence which says the rest; else the empty string.
 

@@ -18,7 +18,7 @@ from generation.number_places import borrowed_number, rivalled_year
 from generation.relations import hedge_dropped, sole_added
 from generation.relatives import taken_from_relative
 from generation.slots import above_used, added, misquoted, slot_replaced, subject_replaced, subject_unnamed
-from generation.splicing import spliced_from, subject_from_later
+from generation.splicing import name_elsewhere, spliced_from, subject_from_later
 from generation.subject import subject_of
 from generation.wording import content_terms
 from ingest.sentences import sentences
@@ -116,6 +116,9 @@ def _doubt(claim: str, window: str, context: str, about: str, span: Span | None)
         return f"limit:{limit}"
     if named := above_used(claim, context, about):
         return f"above:{named}"
+    carrying = window if span is None else context[span.start : span.end]
+    if name := name_elsewhere(claim, carrying, about):
+        return f"spliced:{name}"
     later = "" if span is None else subject_from_later(claim, context, span, about)
     if spliced := spliced_from(claim, closest, window) or subject_replaced(claim, closest) or later:
         return f"spliced:{spliced}"

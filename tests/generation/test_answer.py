@@ -151,6 +151,9 @@ def test_a_name_of_one_letter_may_end_a_sentence() -> None:
     assert well_formed("Carrots hold vitamin A.")
     assert not well_formed("他参观了巴黎和。")
     assert well_formed("他参观了巴黎和里昂。")
+    assert not well_formed("The tail is described as plush and plush.")
+    assert not well_formed("尾巴柔软和柔软。")
+    assert well_formed("The tail is plush and the coat is plush.")
 
 
 def test_numbers_with_hardly_a_word_are_only_partly_borne_out() -> None:

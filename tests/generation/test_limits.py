@@ -26,6 +26,15 @@ from generation.verify import judge
             "The term agent can occasionally be seen in the northern league, whose entry draft takes players "
             "of high school age.",
         ),
+        (
+            "In North American sports, players are drafted by the record of the previous season.",
+            "In most North American sports, players are drafted by the record of the previous season.",
+        ),
+        (
+            "The northern skies have constellations that survived since Antiquity.",
+            "The northern skies have constellations that have mostly survived since Antiquity.",
+        ),
+        ("北方工厂的水泵采用铜制叶轮。", "北方工厂的多数水泵采用铜制叶轮。"),
         ("北方联赛的选秀球员为自由人。", "自由人一词有时见于北方联赛，联赛的选秀多选高中球员。"),
         ("水泵通常每年检修两次。", "在欧洲，水泵通常每年检修两次。"),
         ("阀门在雨天停机检修。", "阀门有时在雨天停机检修。"),
@@ -44,6 +53,8 @@ def test_a_limit_may_not_be_left_out(claim: str, source: str) -> None:
         ("Acme bought Bolt in May.", "In Dover, Acme bought Bolt in May."),
         ("The bridge was opened by the mayor.", "In Dover, the bridge was opened by the mayor."),
         ("The pumps in Europe are inspected yearly.", "In Europe, the pumps are inspected yearly."),
+        ("Dover has the largest harbour.", "Dover has the most important and the largest harbour."),
+        ("Many pumps run at night.", "Most pumps run at night."),
         ("The hall has 12 pumps.", "The hall has 12 pumps and is sometimes closed to visitors in winter."),
         ("海石公司收购了远山股份。", "在东港，海石公司收购了远山股份。"),
     ],

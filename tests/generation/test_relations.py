@@ -41,6 +41,12 @@ def test_a_claim_that_changes_one_word_of_its_source_is_caught(claim: str, sourc
     [
         ("The pump is the only one in hall four.", "The pump is one of those in hall four.", "sole"),
         ("The bridge closed in 2021.", "The bridge reportedly closed in 2021.", "hedge"),
+        (
+            "The poem is about a colonialist and an African native.",
+            "The poem is commonly thought to be about a colonialist and an African native.",
+            "hedge",
+        ),
+        ("这首诗写的是殖民者与当地人。", "一般认为，这首诗写的是殖民者与当地人。", "hedge"),
         ("桥梁于2021年关闭通行。", "据称桥梁于2021年关闭通行。", "hedge"),
     ],
 )

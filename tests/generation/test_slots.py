@@ -166,3 +166,28 @@ def test_a_subject_that_nothing_names_is_not_what_the_passage_speaks_of(claim: s
 )
 def test_what_points_back_or_stands_above_is_named(claim: str, passage: str) -> None:
     assert subject_unnamed(claim, passage, f"Acme 海石科技\n{passage}") == ""
+
+
+FRANK = (
+    "Frank wrote 40 books. He published widely on political economy and world history. In his later career "
+    "he produced works such as ReOrient: Global Economy in the Asian Age, and taught in Chile."
+)
+ZH_FRANK = "弗兰克写过四十本书。他广泛发表政治经济学和世界史著作。他后来用 Fortran 编写模型，并在智利任教。"
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        ("Frank published widely on political economy and world history in the Asian Age.", FRANK),
+        ("弗兰克广泛发表政治经济学、世界史和 Fortran 著作。", ZH_FRANK),
+    ],
+)
+def test_a_name_of_another_sentence_is_no_part_of_this_one(claim: str, passage: str) -> None:
+    judgement = judge(claim, passage)
+    assert (judgement.verdict, judgement.reason.split(":")[0]) == (Verdict.PARTIAL, "spliced")
+
+
+def test_a_name_of_its_own_sentences_or_the_heading_stays() -> None:
+    said = "Frank published widely on political economy and world history."
+    assert judge(said, FRANK).verdict is Verdict.SUPPORTED
+    assert judge("弗兰克广泛发表政治经济学和世界史著作。", ZH_FRANK).verdict is Verdict.SUPPORTED
