@@ -14,7 +14,7 @@ below the floor; what real questions need beyond that, or less, is the recall mo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -162,7 +162,7 @@ def calibrate(
 
     def needed(at: Ids, k: int) -> int | None:
         tried = _steps(k, _MOST_CANDIDATES * k)
-        return next((number for number in tried if _surely(_shares(at, number), floor)), None)
+        return next((number for number in tried if surely(_shares(at, number), floor)), None)
 
     def cheapest(k: int, first: int) -> tuple[int, int]:
         """Probes and candidates."""
@@ -201,7 +201,7 @@ def calibrate(
 def _reaches(
     places: Callable[[float, int, int], Ids], share: float, k: int, candidates: int, floor: float, probes: int
 ) -> bool:
-    return _surely(_shares(places(share, probes, k), candidates), floor)
+    return surely(_shares(places(share, probes, k), candidates), floor)
 
 
 def _places(found: Ids, wanted: Ids) -> Ids:
@@ -222,10 +222,11 @@ def _shares(places: Ids, candidates: int) -> Vector:
     return (found[wanted > 0] / wanted[wanted > 0]).astype(np.float32)
 
 
-def _surely(shares: Vector, floor: float) -> bool:
+def surely(shares: Sequence[float] | Vector, floor: float) -> bool:
+    """Whether the mean of the shares is the floor at least, with 95 % certainty; none are enough."""
     if not len(shares):
         return True
-    return bool(shares.mean() - _SURE * shares.std() / math.sqrt(len(shares)) >= floor)
+    return bool(np.mean(shares) - _SURE * np.std(shares) / math.sqrt(len(shares)) >= floor)
 
 
 def _steps(first: int, most: int) -> Iterator[int]:

@@ -69,8 +69,8 @@ def scan(rows: Rows, queries: Vector, k: int) -> Hits:
         return nothing(len(queries))
     if len(queries) < _PRODUCT_FROM:
         index = _exact(rows.shape[1], len(rows))
-        _memory(index)[:] = rows
-        return _searched(index, queries, k)
+        rows_of(index)[:] = rows
+        return searched(index, queries, k)
     top = TopK(queries, k)
     for start in range(0, len(rows), WIDENED_ROWS):
         top.offer(start, widened(rows[start : start + WIDENED_ROWS]))
@@ -108,7 +108,7 @@ class GpuCopy:
     def search(self, queries: Vector, k: int) -> Hits:
         """The k best rows per query."""
         with self._turn:
-            _, near = _searched(self._index, queries, min(k + _GPU_SPARE, len(self._rows)))
+            _, near = searched(self._index, queries, min(k + _GPU_SPARE, len(self._rows)))
         found = [
             scan(np.ascontiguousarray(self._rows[one]), q[None], k)
             for one, q in zip(near, queries, strict=True)
@@ -122,7 +122,7 @@ class ExactRows:
 
     def __init__(self, count: int, dimension: int) -> None:
         self._index = _exact(dimension, count)
-        self.rows: Rows = _memory(self._index)
+        self.rows: Rows = rows_of(self._index)
         """[count, dimension], to be filled once."""
         self._copy: GpuCopy | None = None
 
@@ -138,7 +138,7 @@ class ExactRows:
     def search(self, queries: Vector, k: int, selection: Selection) -> Hits:
         """The k best selected rows per query, exactly."""
         if self._copy is None or not selection.everything:
-            return _search_exact(self._index, self.rows, queries, k, selection)
+            return search_rows(self._index, self.rows, queries, k, selection)
         return self._copy.search(queries, k)
 
 
@@ -150,7 +150,7 @@ class Graph:
         self._storage = faiss.downcast_index(index.storage)
         self._walks: dict[int, Any] = {}  # parameters by effort: making them takes as long as a short walk
         self._copy: GpuCopy | None = None
-        self.rows: Rows = _memory(self._storage)
+        self.rows: Rows = rows_of(self._storage)
 
     def use_accelerator(self) -> None:
         """As `ExactRows.use_accelerator`: an exact scan there costs less than a walk here."""
@@ -171,11 +171,11 @@ class Graph:
         if self._copy is not None and selection.everything:
             return self._copy.search(queries, k)
         parameters = self._parameters(max(effort, k), selection)
-        return _searched(self._index, queries, min(k, selection.count), parameters)
+        return searched(self._index, queries, min(k, selection.count), parameters)
 
     def _parameters(self, effort: int, selection: Selection) -> Any:
         if not selection.everything:
-            return faiss.SearchParametersHNSW(efSearch=effort, sel=_selector(selection))
+            return faiss.SearchParametersHNSW(efSearch=effort, sel=selector(selection))
         if (known := self._walks.get(effort)) is None:
             if len(self._walks) >= _WALKS:
                 self._walks.clear()
@@ -184,7 +184,7 @@ class Graph:
 
     def search_exact(self, queries: Vector, k: int, selection: Selection) -> Hits:
         """The k best selected rows per query, exactly."""
-        return _search_exact(self._storage, self.rows, queries, k, selection)
+        return search_rows(self._storage, self.rows, queries, k, selection)
 
 
 class Lists:
@@ -214,20 +214,27 @@ class Lists:
 
     def search(self, queries: Vector, k: int, selection: Selection, probes: int, needed: int) -> Hits:
         """About the k best selected rows of the `probes` nearest lists; of more to find `needed`."""
-        wanted, probes = min(k, selection.count), min(probes, self.list_count)
-        needed = min(needed, wanted)
-        selector = _selector(selection)
+        wanted, chosen = min(k, selection.count), selector(selection)
         asked = queries if self._rotation is None else np.ascontiguousarray(queries @ self._rotation.T)
-        parameters = faiss.SearchParametersIVF(nprobe=probes, sel=selector)
-        scores, rows = _searched(self._index, asked, wanted, parameters)
-        while needed and probes < self.list_count:
-            short = np.flatnonzero(rows[:, needed - 1] < 0)  # the selection is elsewhere
-            if not len(short):
-                break
-            probes = min(4 * probes, self.list_count)
-            parameters = faiss.SearchParametersIVF(nprobe=probes, sel=selector)
-            scores[short], rows[short] = _searched(self._index, asked[short], wanted, parameters)
-        return scores, rows
+
+        def ask(some: Vector, lists: int) -> Hits:
+            return searched(self._index, some, wanted, faiss.SearchParametersIVF(nprobe=lists, sel=chosen))
+
+        return in_more_lists(ask, asked, min(probes, self.list_count), self.list_count, min(needed, wanted))
+
+
+def in_more_lists(
+    ask: Callable[[Vector, int], Hits], queries: Vector, probes: int, most: int, needed: int
+) -> Hits:
+    """What `ask(queries, probes)` finds; questions that find less than `needed` are asked in more lists."""
+    scores, rows = ask(queries, probes)
+    while needed and probes < most:
+        short = np.flatnonzero(rows[:, needed - 1] < 0)  # the selection is elsewhere
+        if not len(short):
+            break
+        probes = min(4 * probes, most)
+        scores[short], rows[short] = ask(queries[short], probes)
+    return scores, rows
 
 
 def flat_search(rows: Vector, queries: Vector, k: int) -> Callable[[], Ids]:
@@ -317,22 +324,24 @@ def _exact(dimension: int, count: int) -> Any:
     return index
 
 
-def _memory(index: Any) -> Rows:
+def rows_of(index: Any) -> Rows:
+    """The rows of an index of fp16, as it keeps them; valid while it lives."""
     size = index.ntotal * index.code_size
     if not size:
         return np.empty((0, index.d), np.float16)
     return faiss.rev_swig_ptr(index.codes.data(), size).view(np.float16).reshape(-1, index.d)
 
 
-def _search_exact(index: Any, rows: Rows, queries: Vector, k: int, selection: Selection) -> Hits:
+def search_rows(index: Any, rows: Rows, queries: Vector, k: int, selection: Selection) -> Hits:
+    """The k best selected rows of an index of fp16 per query, exactly."""
     if selection.count <= _COPIED_ROWS:
         chosen = selection.row_numbers()
         part = rows[slice(*selection.rows)] if selection.rows is not None else rows[chosen]
         scores, at = scan(part, queries, k)
         return scores, np.where(at < 0, -1, chosen[at]) if len(chosen) else at
     if len(queries) < _PRODUCT_FROM:
-        parameters = faiss.SearchParameters(sel=_selector(selection))
-        return _searched(index, queries, min(k, selection.count), parameters)
+        parameters = faiss.SearchParameters(sel=selector(selection))
+        return searched(index, queries, min(k, selection.count), parameters)
     top = TopK(queries, min(k, selection.count))
     start, stop = selection.bounds()
     mask = None if selection.rows is not None else selection.as_mask()
@@ -342,7 +351,8 @@ def _search_exact(index: Any, rows: Rows, queries: Vector, k: int, selection: Se
     return top.result()
 
 
-def _searched(index: Any, queries: Vector, k: int, parameters: Any = None) -> Hits:
+def searched(index: Any, queries: Vector, k: int, parameters: Any = None) -> Hits:
+    """What an index finds, with what it pads its results with made -1 and -inf."""
     if k < 1:
         return nothing(len(queries))
     scores, rows = index.search(queries, k, params=parameters)
@@ -352,7 +362,8 @@ def _searched(index: Any, queries: Vector, k: int, parameters: Any = None) -> Hi
     return scores, rows
 
 
-def _selector(selection: Selection) -> Any:
+def selector(selection: Selection) -> Any:
+    """The filter that an index takes; None where nothing is filtered."""
     if selection.everything:
         return None
     if selection.rows is not None:

@@ -25,9 +25,12 @@ import numpy.typing as npt
 import psutil
 
 from core.types import Scope, Tier
+from retrieval.calibrate import surely
 from retrieval.dense import DenseRoute
 from retrieval.exact import recall
 from retrieval.manifest import TierFolder
+from retrieval.merge import pairs
+from retrieval.recall_monitor import among_best, recall_at
 from retrieval.selection import Selection
 from retrieval.tier_snapshot import SegmentedSnapshot, load_tier
 from retrieval.tier_writer import Layout, open_tier
@@ -95,13 +98,19 @@ class Server:
         self._scope = Scope(TENANT, None, "bench")
 
     def tune(self) -> dict[str, Any]:
-        """The least effort per tier that finds the floor's share of its own exact answers."""
+        """The least effort per tier that surely finds the floor's share of the best over all tiers.
+
+        As the recall monitor counts: of the best ten of a question, those that are in the tier.
+        """
         asked = self._queries[: len(self._queries) // 2]
+        exact = {tier: one.search_exact_many(asked, K, self._scope) for tier, one in self._tiers.items()}
         for tier, snapshot in self._tiers.items():
-            wanted = [[i for i, _ in one] for one in snapshot.search_exact_many(asked, K, self._scope)]
+            others = [found for name, found in exact.items() if name is not tier]
+            wanted = [among_best(own, rest, K) for own, *rest in zip(exact[tier], *others, strict=True)]
             for effort in EFFORTS:
-                found = snapshot.search_many(asked, K, self._scope, effort=effort)[1].tolist()
-                if recall(found, wanted) >= FLOOR or effort == EFFORTS[-1]:
+                found = snapshot.search_many(asked, K, self._scope, effort=effort)
+                shares = [recall_at(f, w) for f, w in zip(pairs(found), wanted, strict=True)]
+                if surely([share for share in shares if share is not None], FLOOR) or effort == EFFORTS[-1]:
                     self._tiers[tier] = replace(snapshot, ref=replace(snapshot.ref, effort=effort))
                     break
         self._route = DenseRoute(self._tiers)

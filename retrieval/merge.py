@@ -8,12 +8,17 @@ import numpy as np
 
 from retrieval.vector_tier import Batch, Candidates, Found, Vector
 
+# A third of what is wanted: with none, recall@10 over three tiers was .94 where each alone had .96, with a
+# half it was .966 for two rows more.
+_ELSEWHERE = 3
+
 
 def settled(parts: Sequence[Candidates], queries: int, k: int) -> Batch:
     """The k best of all candidates per query, by exact cosines.
 
-    Approximate scores of all places are compared, and only as many of the best are scored exactly as the
-    place that is least sure needs by itself: a candidate that others surely beat is not read.
+    Places are taken in turn, the least sure first, and of each as many of the best of all candidates are
+    scored exactly as it needs by itself: a candidate that others surely beat is not read. The first places
+    get some more, since scores of the others push theirs down and are as good as exact.
 
     Args:
         parts: each for the same queries.
@@ -23,25 +28,31 @@ def settled(parts: Sequence[Candidates], queries: int, k: int) -> Batch:
     Raises:
         DamagedIndex: an original cannot be read.
     """
-    depth = max((part.depth for part in parts if part.exact), default=0)
-    if not depth:
+    unsure = sorted(((part.depth, number) for number, part in enumerate(parts) if part.exact), reverse=True)
+    if not unsure:
         return merged([(part.scores, part.ids) for part in parts], queries, k)
+    ends = np.cumsum([part.scores.shape[1] for part in parts])
     scores = np.concatenate([part.scores for part in parts], axis=1)
-    least = np.full((queries, 1), -np.inf, np.float32)
-    if scores.shape[1] > depth:
-        last = scores.shape[1] - depth
-        least = np.partition(scores, last, axis=1)[:, last : last + 1]
-    exact: list[Batch] = []
-    for part in parts:
-        if part.exact is None:
-            exact.append((part.scores, part.ids))
-            continue
+    ids = np.concatenate([part.ids for part in parts], axis=1)
+    for depth, number in unsure:
+        part = parts[number]
+        assert part.exact is not None
+        own = slice(ends[number] - part.scores.shape[1], ends[number])
+        if depth == unsure[0][0]:
+            depth += k // _ELSEWHERE
+        least = np.full((queries, 1), -np.inf, np.float32)
+        if scores.shape[1] > depth:
+            last = scores.shape[1] - depth
+            least = np.partition(scores, last, axis=1)[:, last : last + 1]
         query, column = np.nonzero((part.scores >= least) & (part.ids >= 0))
-        own, ids = np.full(part.scores.shape, -np.inf, np.float32), np.full(part.ids.shape, -1, np.int64)
-        own[query, column] = part.exact(query, column)
-        ids[query, column] = part.ids[query, column]
-        exact.append((own, ids))
-    return merged(exact, queries, k)
+        scores[:, own] = -np.inf
+        scores[query, column + own.start] = part.exact(query, column)
+    ids[np.isneginf(scores)] = -1
+    return merged(
+        list(zip(np.split(scores, ends[:-1], axis=1), np.split(ids, ends[:-1], axis=1), strict=True)),
+        queries,
+        k,
+    )
 
 
 def merged(parts: Sequence[Batch], queries: int, k: int) -> Batch:

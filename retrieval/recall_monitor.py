@@ -1,17 +1,17 @@
 """Recall of live questions: a share of them is run again, exactly, in the maintenance worker.
 
 A query only leaves its vector behind (`recall_store.keep_question`). A round takes the newest of those, asks
-each tier of the served generation once as queries do and once exactly, and stores the share that was found.
-When the mean of a tier falls below the floor, its search effort is raised; when that is at its limit, the
-tier is rebuilt; when it is far above the floor, less effort is tried. All are audit entries of the principal
-`recall-monitor`.
+each tier of the served generation once as queries do and once exactly, and stores the share that was found,
+of those of its vectors that are among the best over all tiers: the others are in no answer. When the mean of
+a tier falls below the floor, its search effort is raised; when that is at its limit, the tier is rebuilt;
+when it is far above the floor, less effort is tried. All are audit entries of the principal `recall-monitor`.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -133,6 +133,17 @@ def recall_at(found: Sequence[tuple[int, float]], exact: Sequence[tuple[int, flo
     return min(good, len(exact)) / len(exact)
 
 
+def among_best(own: Found, others: Iterable[Found], k: int) -> Found:
+    """Of one tier's exact hits, best first, those that are among the k best of all tiers."""
+    beating = sorted((score for found in others for _, score in found), reverse=True)
+    kept = 0  # hit number n has n of its own tier before it, and all of `beating` that are higher
+    for number, (_, score) in enumerate(own):
+        if number + sum(1 for other in beating if other > score) >= k:
+            break
+        kept += 1
+    return own[:kept]
+
+
 def judge(
     seen: Window, effort: float, floor: float, settings: RecallSettings, less: Window = _NOTHING
 ) -> Judgement:
@@ -203,20 +214,26 @@ def _samples(
     scope = Scope(asked[0].tenant_id, asked[0].collection_ids, PRINCIPAL, Role.READER)
     passages = _filtered(db, scope, asked[0])
     vectors = np.stack([np.frombuffer(q.vector, np.float16) for q in asked]).astype(np.float32)
+    asked_tiers = [t for t in tiers if t.snapshot.live_count and not t.snapshot.refused]
+    exact = [_exact(tier.snapshot, vectors, scope, passages) for tier in asked_tiers]
     samples: list[Sample] = []
-    for tier in tiers:
-        if tier.snapshot.refused or not tier.snapshot.live_count:
-            continue
-        if passages is None:
-            exact = tier.snapshot.search_exact_many(vectors, K, scope)
-        else:
-            exact = [tier.snapshot.search_exact(v, K, scope, passage_ids=passages) for v in vectors]
-        for vector, wanted in zip(vectors, exact, strict=True):
+    for number, tier in enumerate(asked_tiers):
+        for at, vector in enumerate(vectors):
+            others = [found[at] for other, found in enumerate(exact) if other != number]
+            wanted = among_best(exact[number][at], others, K)
+            if not wanted:
+                continue
             found = tier.snapshot.search(vector, K, scope, passage_ids=passages)
             recall = recall_at(found, wanted)
             if recall is not None:
                 samples.append(Sample(tier.name, generation, tier.effort, recall))
     return samples
+
+
+def _exact(snapshot: Searched, vectors: Vector, scope: Scope, passages: list[int] | None) -> list[Found]:
+    if passages is None:
+        return snapshot.search_exact_many(vectors, K, scope)
+    return [snapshot.search_exact(v, K, scope, passage_ids=passages) for v in vectors]
 
 
 def _filtered(db: Database, scope: Scope, question: SampledQuestion) -> list[int] | None:

@@ -1,8 +1,9 @@
 """Hot segments become few large ones, beside the questions and beside the writer.
 
-A question walks the graph of every hot segment, and one graph of a hundred thousand vectors costs little more
-than one of five thousand. The writer merges what takes a moment (`tier_writer.py`); a graph that takes tens
-of seconds is built here from links to the served files, and only its publishing needs the writer's lease:
+A question searches the structure of every hot segment, and one of a hundred thousand vectors costs little
+more than one of five thousand. The writer merges what takes a moment (`tier_writer.py`); a structure that
+takes tens of seconds is built here from links to the served files, and only its publishing needs the
+writer's lease:
 
 | step | writer's lease | what a kill leaves |
 |---|---|---|
@@ -30,7 +31,7 @@ from retrieval.files import DamagedIndex, sync_folder
 from retrieval.lease import writer_lease
 from retrieval.manifest import IndexFolder, Manifest, TierFolder
 from retrieval.segments import merge_rows, open_segment, write_segments
-from retrieval.structures import GRAPH_FROM
+from retrieval.structures import QUICK16_FROM
 from retrieval.tier_writer import dead_masks, open_tier
 from retrieval.vector_tier import SegmentRef
 from retrieval.writer import IndexWriter, index_writer
@@ -42,15 +43,15 @@ _ASIDE = "merging"  # beside the tiers
 _GROWTH = (
     0.25  # what joins the largest segment of a merge makes it larger by so much, so rows are copied rarely
 )
-_LEAST_ROWS = GRAPH_FROM  # a smaller segment is scanned in a moment, and the writer soon merges it
+_LEAST_ROWS = QUICK16_FROM  # a smaller segment is scanned in a moment, and the writer soon merges it
 
 
 def worth_merging(counts: Sequence[int], full: int) -> list[int]:
     """Which segments to merge into one.
 
-    The smallest with a graph whose sum is not above `full`, without a large one that the others would hardly
-    add to. Every merge makes its largest segment larger by a quarter, so a row is copied as often as the
-    logarithm of the tier's size says, and the segments left are few.
+    The smallest with a structure whose sum is not above `full`, without a large one that the others would
+    hardly add to. Every merge makes its largest segment larger by a quarter, so a row is copied as often as
+    the logarithm of the tier's size says, and the segments left are few.
 
     Args:
         counts: rows of each segment.

@@ -3,10 +3,13 @@
 | kind | in memory per vector (384 numbers) | search | used by |
 |---|---|---|---|
 | `flat` | 768 B | exact | hot and warm while small |
-| `graph` | 914 B | HNSW over the same rows | hot past `GRAPH_FROM` |
-| `lists8` | 392 B | inverted lists of SQ8 codes | warm past `LISTS8_FROM` |
+| `quick16` | 810 B | inverted lists of 4-bit codes, then fp16 rows | hot past `QUICK16_FROM` |
+| `quick8` | 423 B | the same codes, then SQ8 rows | warm past `QUICK8_FROM` |
 | `pages` | nothing | exact, over the pages of originals | cold while small |
-| `bits` | 64 B, mapped | inverted lists of RaBitQ codes | cold past `BITS_FROM` |
+| `quick` | 67 B | the same codes | cold past `QUICK_FROM` |
+| `graph` | 914 B | HNSW over fp16 rows | segments of before |
+| `lists8` | 392 B | inverted lists of SQ8 codes | segments of before |
+| `bits` | 64 B, mapped | inverted lists of RaBitQ codes | segments of before |
 
 Every size from 1 up has a kind; lists are never more than a 39th of the rows, which is what their training
 needs. Approximate kinds name candidates, which the tier rescores from the originals.
@@ -37,32 +40,47 @@ from retrieval.faiss_index import (
     widened,
 )
 from retrieval.files import checksum_of_file
+from retrieval.quick_lists import QuickLists, QuickListsBuilder, read_quick_lists
 from retrieval.segment_draft import Pace, Steps
 from retrieval.selection import Selection
-from retrieval.vector_pages import PageFile
+from retrieval.vector_pages import PageFile, Rows
 from retrieval.vector_tier import Ids, Vector
 
 if TYPE_CHECKING:
     from retrieval.segments import Segment
 
-KINDS = ("flat", "graph", "lists8", "pages", "bits")
+KINDS = ("flat", "quick16", "quick8", "pages", "quick", "graph", "lists8", "bits")
+_LISTS = {"bits": 1.5, "quick": 4}  # times the root of the rows
+_STORED_BITS = {"quick16": 16, "quick8": 8, "quick": 0}
 
 # Where the approximate kind is as fast as the exact one: see docs/adr/0022.
-GRAPH_FROM = 2048
-LISTS8_FROM = 8192
-BITS_FROM = 4096
+QUICK16_FROM = 2048
+QUICK8_FROM = 4096
+QUICK_FROM = 4096
 _ACCELERATED_FROM = 512
 _SMALLEST_LISTS = 39 * 4
 _PER_LIST = 39  # rows per list that k-means wants at least
 _TRAINED_PER_LIST = 48
+_TRAINED_PER_QUICK_LIST = 24  # there are twice as many, and the sample is in memory
 _ROUNDS = 8
-# What a probed list costs in rescored candidates, 0.4 µs each: so much by itself and so much per row of it.
-_PROBE_COST = {"lists8": (0.5, 0.07), "bits": (1.2, 0.025)}
+# What a probed list costs in rescored candidates: so much by itself and so much per row of it. A candidate
+# takes 0.8 µs from the originals, a tenth from memory.
+_PROBE_COST = {
+    "lists8": (0.5, 0.07),
+    "bits": (1.2, 0.025),
+    "quick": (0.3, 0.003),
+    "quick8": (3.0, 0.03),
+    "quick16": (3.0, 0.03),
+}
 _GRAPH_SHARE = 0.25  # of the rows; a narrower selection is scanned, as the walk passes mostly hidden rows
 # What is enough for wide questions says little about narrow ones: below this share of the rows an effort
 # under one, which the mean of all questions allows, is not applied. With .25 and .49 at a million rows,
 # recall@10 was .88 in 1 % of them and .995 in 10 %.
 _WIDE_SHARE = 0.25
+# Questions of the calibration lie between clusters. Those of the benchmark need three quarters of their
+# candidates and a third (warm) to a sixth (cold) of their lists: an effort under one leaves out more lists.
+_STEEPER = 4
+_UNSURE = 8  # of so many wanted rows, scores from SQ8 may put one in another's place
 _SEED = 20261201
 
 
@@ -84,11 +102,11 @@ class StructurePlan:
 
     def kind(self, count: int) -> str:
         """For a segment of so many rows."""
-        if self.tier is Tier.HOT:
-            return "graph" if count >= (self.lists_from or GRAPH_FROM) else "flat"
-        approximate, exact, limit = (
-            ("lists8", "flat", LISTS8_FROM) if self.tier is Tier.WARM else ("bits", "pages", BITS_FROM)
-        )
+        approximate, exact, limit = {
+            Tier.HOT: ("quick16", "flat", QUICK16_FROM),
+            Tier.WARM: ("quick8", "flat", QUICK8_FROM),
+            Tier.COLD: ("quick", "pages", QUICK_FROM),
+        }[self.tier]
         return approximate if count >= max(self.lists_from or limit, _SMALLEST_LISTS) else exact
 
 
@@ -103,9 +121,10 @@ class Built:
 def list_count(kind: str, rows: int) -> int:
     """Inverted lists for so many rows: about twice the root, so lists grow as slowly as their number.
 
-    Fewer of `bits`, whose rows cost less to pass than centroids do, in time and in bytes.
+    Fewer of `bits`, whose rows cost less to pass than centroids do, in time and in bytes. More of `quick`:
+    the nearer a row's centroid, the more the codes tell of what is left, and the fewer originals are read.
     """
-    return max(1, min(rows // _PER_LIST, round((1.5 if kind == "bits" else 2) * rows**0.5)))
+    return max(1, min(rows // _PER_LIST, round(_LISTS.get(kind, 2) * rows**0.5)))
 
 
 def build_structure(
@@ -126,7 +145,7 @@ def build_structure(
     if kind in ("flat", "pages"):
         return None
     if kind == "graph":
-        structure: Graph | Lists = build_graph(pages.block(0, pages.count))
+        structure: Graph | Lists | QuickLists = build_graph(pages.block(0, pages.count))
     else:
         structure = _build_lists(kind, pages, steps or Steps())
     structure.write(path)
@@ -156,6 +175,10 @@ def load_structure(segment: Segment) -> Structure:
         graph = read_graph(path)
         graph.use_accelerator()
         return Structure(kind, calibration, graph)
+    if kind in _STORED_BITS:
+        quick = read_quick_lists(path)
+        quick.use_accelerator()
+        return Structure(kind, calibration, quick)
     bits = kind == "bits"
     return Structure(
         kind,
@@ -170,7 +193,12 @@ class Structure:
 
     kind: str
     calibration: Calibration
-    index: ExactRows | Graph | Lists | None
+    index: ExactRows | Graph | Lists | QuickLists | None
+
+    @property
+    def rows(self) -> Rows | None:
+        """Its rows as they are stored, where it keeps them in memory."""
+        return None if self.index is None or isinstance(self.index, Lists) else self.index.rows
 
     @property
     def ram_bytes(self) -> int:
@@ -200,26 +228,40 @@ class Structure:
             wanted = round(effort * self.calibration.probes(selection.count / selection.total, k))
             return self.index.search(queries, k, selection, wanted), True
         if self.index is None or selection.count <= self.calibration.scanned_rows:
-            return None, True
+            return self.search_exact(queries, k, selection), True
         if selection.count < _WIDE_SHARE * selection.total:
             effort = max(effort, 1.0)
-        probes = max(1, round(effort * self.calibration.probes(selection.count / selection.total, k)))
+        lists = min(effort, effort**_STEEPER)
+        probes = max(1, round(lists * self.calibration.probes(selection.count / selection.total, k)))
         wanted = max(k, round(effort * self.calibration.candidates(k)))
-        return self.index.search(queries, wanted, selection, probes, k), False
+        if isinstance(self.index, Lists) or not self.index.refines:
+            return self.index.search(queries, wanted, selection, probes, k), False
+        exact = self.index.rows is not None
+        found = k if exact else k + k // _UNSURE + 1
+        return self.index.search(queries, found, selection, probes, k, max(wanted, found)), exact
 
     def search_exact(self, queries: Vector, k: int, selection: Selection) -> Hits | None:
         """Exactly, from memory; None stands for "scan the originals"."""
         if isinstance(self.index, ExactRows):
             return self.index.search(queries, k, selection)
-        return self.index.search_exact(queries, k, selection) if isinstance(self.index, Graph) else None
+        if isinstance(self.index, Graph | QuickLists):
+            return self.index.search_exact(queries, k, selection)
+        return None
 
 
-def _build_lists(kind: str, pages: PageFile, steps: Steps) -> Lists:
+def _build_lists(kind: str, pages: PageFile, steps: Steps) -> Lists | QuickLists:
     lists = list_count(kind, pages.count)
-    sample = _sample(pages, min(pages.count, max(lists * _TRAINED_PER_LIST, 1024)))
+    each = _TRAINED_PER_QUICK_LIST if kind == "quick" else _TRAINED_PER_LIST
+    sample = _sample(pages, min(pages.count, max(lists * each, 1024)))
     centres = cluster.centroids(sample, lists, rounds=_ROUNDS, seed=_SEED, step=steps.once)
-    bits = kind == "bits"
-    builder = ListsBuilder(centres, 1 if bits else 8, sample, _rotation(pages.dimension) if bits else None)
+    builder: ListsBuilder | QuickListsBuilder
+    if kind in _STORED_BITS:
+        builder = QuickListsBuilder(centres, _STORED_BITS[kind], sample)
+    else:
+        bits = kind == "bits"
+        builder = ListsBuilder(
+            centres, 1 if bits else 8, widened(sample), _rotation(pages.dimension) if bits else None
+        )
     member = _members(pages, centres, steps)
     for start, block in pages.blocks():
         builder.add(start, widened(block), member[start : start + len(block)])
@@ -245,13 +287,13 @@ def _members(pages: PageFile, centres: Vector, steps: Steps) -> Ids:
     return np.concatenate(parts)
 
 
-def _sample(pages: PageFile, count: int) -> Vector:
-    """Rows spread over the whole segment, float32."""
+def _sample(pages: PageFile, count: int) -> Rows:
+    """Rows spread over the whole segment."""
     chosen = np.sort(np.random.default_rng(_SEED).choice(pages.count, count, replace=False))
-    parts: list[Vector] = []
+    parts: list[Rows] = []
     for start, block in pages.blocks():
         first, last = np.searchsorted(chosen, (start, start + len(block)))
-        parts.append(block[chosen[first:last] - start].astype(np.float32))
+        parts.append(block[chosen[first:last] - start])
     return np.concatenate(parts)
 
 
@@ -261,7 +303,9 @@ def _rotation(dimension: int) -> Vector:
     return np.ascontiguousarray(np.linalg.qr(random)[0], np.float32)
 
 
-def _calibrated(kind: str, structure: Graph | Lists, pages: PageFile, plan: StructurePlan) -> Calibration:
+def _calibrated(
+    kind: str, structure: Graph | Lists | QuickLists, pages: PageFile, plan: StructurePlan
+) -> Calibration:
     if isinstance(structure, Graph):
         asked = questions(pages, _GRAPH_SHARE, seed=_SEED)
 

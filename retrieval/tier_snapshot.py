@@ -11,7 +11,7 @@ import numpy as np
 from core.errors import ConfigError
 from core.types import Scope, Tier
 from retrieval.exact import TopK, check_vectors
-from retrieval.faiss_index import WIDENED_ROWS, ExactRows, Graph, Hits, scan, widened
+from retrieval.faiss_index import WIDENED_ROWS, Hits, scan, widened
 from retrieval.files import DamagedIndex
 from retrieval.manifest import TierFolder
 from retrieval.merge import merged, pairs, settled
@@ -52,10 +52,10 @@ class LoadedSegment:
 
     def blocks(self, start: int, stop: int) -> Iterator[tuple[int, Rows]]:
         """`(first row, originals)` from start to stop, from memory where they are."""
-        index = self.structure.index
-        if isinstance(index, ExactRows | Graph):
+        rows = self.structure.rows
+        if rows is not None:
             for first in range(start, stop, _TOP_BLOCK):
-                yield first, index.rows[first : min(first + _TOP_BLOCK, stop)]
+                yield first, rows[first : min(first + _TOP_BLOCK, stop)]
         else:
             yield from self.segment.pages.blocks(start, stop)
 
@@ -282,14 +282,18 @@ class SegmentedSnapshot:
             raise DamagedIndex(f"The {self.tier} tier is refused ({self.refused}) until it is rebuilt.")
 
     def _queries(self, vectors: Vector) -> Vector:
-        check_vectors(vectors)
+        queries = np.ascontiguousarray(vectors, np.float32)
+        lengths = np.linalg.norm(queries, axis=1, keepdims=True)
+        if not (np.isfinite(lengths).all() and lengths.all()):
+            check_vectors(vectors)  # what is left has squares that float32 cannot hold
+            queries = queries / np.abs(queries).max(axis=1, keepdims=True)
+            lengths = np.linalg.norm(queries, axis=1, keepdims=True)
         if self.segments and vectors.shape[1] != self.dimension:
             raise ConfigError(
                 f"the {self.tier} tier holds {self.dimension}-wide vectors, "
                 f"the question's has {vectors.shape[1]}"
             )
-        queries = np.ascontiguousarray(vectors, np.float32)
-        return queries / np.linalg.norm(queries, axis=1, keepdims=True)
+        return queries / lengths
 
 
 def scan_originals(segment: Segment, queries: Vector, k: int, selection: Selection) -> Hits:

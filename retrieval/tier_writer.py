@@ -33,10 +33,10 @@ from retrieval.selection import Mask
 from retrieval.structures import StructurePlan
 from retrieval.vector_tier import DeadRef, Ids, SegmentRef, TierRef, TierStats, VectorRow, VectorsRejected
 
-# Few large segments are searched faster than many, as each is. A graph of so many rows is built in twenty
+# Few large segments are searched faster than many, as each is. Lists of so many rows are built in twenty
 # seconds (`side_merge.py`, a rebuild); a build of warm or cold has one segment in memory (400 MB of codes).
 _FULL_ROWS = {Tier.HOT: 1 << 18, Tier.WARM: 1 << 20, Tier.COLD: 1 << 22}
-_MERGED_ROWS = 65_536  # of a merge under the writer's lease: a graph over so many takes three seconds
+_MERGED_ROWS = 65_536  # of a merge under the writer's lease: lists of so many take three seconds
 _BATCH = 4096  # rows that are checked at once
 _UNIT = 2e-3  # a unit vector rounded to fp16 is nearer to length 1 than this
 

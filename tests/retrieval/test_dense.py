@@ -41,7 +41,7 @@ def filled(place: Path) -> tuple[dict[Tier, SegmentedSnapshot], list[VectorRow]]
 
 def test_all_tiers_together_find_what_an_exact_search_over_all_finds(tmp_path: Path) -> None:
     tiers, live = filled(tmp_path)
-    assert [one.ref.segments[0].kind for one in tiers.values()] == ["graph", "lists8", "bits"]
+    assert [one.ref.segments[0].kind for one in tiers.values()] == ["quick16", "quick8", "quick"]
     route = DenseRoute(tiers)
     queries = clustered(60, D, seed=5).astype(np.float32)
     for scope in (T1, C2):

@@ -20,7 +20,7 @@ from core.types import Role, Scope
 from retrieval import builds, recall_round, recall_store
 from retrieval.build_task import run_build
 from retrieval.manifest import IndexFolder
-from retrieval.recall_monitor import Action, Judgement, ServedTier, judge, recall_at
+from retrieval.recall_monitor import Action, Judgement, ServedTier, among_best, judge, recall_at
 from retrieval.recall_round import recall_round as run_round
 from retrieval.recall_store import Window, is_sampled, recall_report
 from retrieval.tier_repository import ram_untold
@@ -255,6 +255,15 @@ def test_old_samples_and_all_but_the_newest_questions_are_forgotten(
         assert session.scalar(select(func.count()).select_from(QuestionVectorRow)) == 3
         recall_store.forget_old(session, utcnow() + timedelta(days=31))
         assert session.scalar(select(func.count()).select_from(RecallSampleRow)) == 0
+
+
+def test_a_tier_is_asked_for_what_is_among_the_best_of_all() -> None:
+    own, other, third = [(1, 0.9), (2, 0.7), (3, 0.5)], [(4, 0.8), (5, 0.6), (6, 0.1)], [(7, 0.65)]
+    assert among_best(own, [other, third], 4) == [(1, 0.9), (2, 0.7)]
+    assert among_best(other, [own, third], 4) == [(4, 0.8)]
+    assert among_best(third, [own, other], 4) == [(7, 0.65)]
+    assert among_best(own, [], 2) == own[:2]
+    assert among_best([], [own], 2) == []
 
 
 @pytest.mark.parametrize(

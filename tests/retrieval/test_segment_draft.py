@@ -20,8 +20,8 @@ DIMENSION = 64
 COUNT = 2000
 PLANS = {
     "pages": StructurePlan(Tier.COLD, lists_from=10_000),
-    "bits": StructurePlan(Tier.COLD, lists_from=500, scanned_rows=10),
-    "lists8": StructurePlan(Tier.WARM, lists_from=500, scanned_rows=10),
+    "quick": StructurePlan(Tier.COLD, lists_from=500, scanned_rows=10),
+    "quick8": StructurePlan(Tier.WARM, lists_from=500, scanned_rows=10),
 }
 
 
@@ -140,14 +140,14 @@ def test_a_step_that_was_done_is_not_done_again(folder: Path, monkeypatch: pytes
 
     monkeypatch.setattr(cluster, "nearest", counted)
     with pytest.raises(Killed):
-        written(folder, iter(given), PLANS["lists8"], draft)
+        written(folder, iter(given), PLANS["quick8"], draft)
     done = len(list((folder / ".draft" / "steps").iterdir()))
     assert done >= 1
     monkeypatch.setattr(cluster, "nearest", nearest)
     rounds: list[int] = []
     moved = cluster._moved
     monkeypatch.setattr(cluster, "_moved", lambda *given: rounds.append(1) or moved(*given))
-    written(folder, after(given, draft), PLANS["lists8"], draft)
+    written(folder, after(given, draft), PLANS["quick8"], draft)
     assert len(rounds) == 8 - done
 
 

@@ -17,7 +17,8 @@ from core.types import Scope, Tier
 from retrieval.exact import recall
 from retrieval.files import DamagedIndex
 from retrieval.manifest import TierFolder
-from retrieval.segments import Segment
+from retrieval.segments import Segment, write_segments
+from retrieval.structures import StructurePlan
 from retrieval.tier_snapshot import load_tier
 from retrieval.tier_writer import Layout, open_tier
 from retrieval.vector_tier import TierRef, TierSnapshot, VectorRow, VectorsRejected, VectorTier
@@ -55,11 +56,11 @@ def segmented(tier: Tier, layout: Layout) -> Harness:
 SMALL_LISTS = Layout(merge_count=3, lists_from=200, scanned_rows=16)
 HARNESSES = {
     "hot": segmented(Tier.HOT, Layout(merge_count=3)),
-    "hot-graph": segmented(Tier.HOT, SMALL_LISTS),
+    "hot-lists": segmented(Tier.HOT, SMALL_LISTS),
     "warm": segmented(Tier.WARM, Layout(merge_count=3)),
     "warm-lists": segmented(Tier.WARM, SMALL_LISTS),
     "cold": segmented(Tier.COLD, Layout(merge_count=3)),
-    "cold-bits": segmented(Tier.COLD, SMALL_LISTS),
+    "cold-lists": segmented(Tier.COLD, SMALL_LISTS),
     "external": Harness(
         lambda place, ref: ExternalTier(place, ref, D), lambda place, ref: ExternalSnapshot(place, ref, D)
     ),
@@ -468,13 +469,43 @@ def state_of(pool: np.ndarray, ids) -> dict[int, VectorRow]:
 
 
 def test_header_of_a_segment_is_all_a_reader_needs(tmp_path: Path) -> None:
-    ref, snapshot = filled(HARNESSES["cold-bits"], tmp_path, rows(clustered(600, D)))
-    assert [one.kind for one in ref.segments] == ["bits"]
+    ref, snapshot = filled(HARNESSES["cold-lists"], tmp_path, rows(clustered(600, D)))
+    assert [one.kind for one in ref.segments] == ["quick"]
     segment: Segment = snapshot.segments[0].segment  # type: ignore[attr-defined] # the segmented one
     assert segment.calibration["recall"] >= 0.95
 
 
-@pytest.mark.parametrize("kind", ["warm-lists", "cold-bits"])
+class Before(StructurePlan):
+    """What plans chose for segments that are on disk already."""
+
+    def kind(self, count: int) -> str:
+        return {Tier.HOT: "graph", Tier.WARM: "lists8", Tier.COLD: "bits"}[self.tier]
+
+
+@pytest.mark.parametrize("tier", list(Tier))
+def test_segments_of_kinds_that_are_built_no_more_are_searched(tier: Tier, tmp_path: Path) -> None:
+    folder = TierFolder(tmp_path)
+    folder.segments.mkdir(parents=True)
+    live = rows(clustered(1500, D))
+    refs = write_segments(
+        folder.segments, sorted(live, key=lambda row: row.order), dimension=D, max_rows=2000,
+        plan=Before(tier, scanned_rows=16),
+    )  # fmt: skip
+    snapshot = load_tier(folder, tier, TierRef(tuple(refs)), dimension=D)
+    assert [one.kind for one in refs] == [Before(tier).kind(1500)]
+    for scope in (T1, C2):
+        assert found_share(snapshot, live, clustered(60, D, seed=5).astype(np.float32), scope) >= FLOOR
+
+
+def test_vectors_whose_squares_are_beyond_float32_are_compared(tmp_path: Path) -> None:
+    live = rows(clustered(300, D))
+    _, snapshot = filled(HARNESSES["hot"], tmp_path, live)
+    query = clustered(1, D, seed=5).astype(np.float32)[0]
+    for factor in (1e30, 1e-30):
+        assert snapshot.search(query * np.float32(factor), 5, T1)[0][0] == exact(live, query, 5, T1)[0][0]
+
+
+@pytest.mark.parametrize("kind", ["warm-lists", "cold-lists"])
 def test_less_effort_is_for_wide_questions_alone(kind: str, tmp_path: Path) -> None:
     """What the mean of all questions can spare says nothing about the few that ask for little."""
     vectors = clustered(1500, D)
