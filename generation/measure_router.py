@@ -37,7 +37,7 @@ from retrieval.query_repository import StoredQuery
 from retrieval.scratch import ScratchStack, scratch_stack
 
 Column = npt.NDArray[np.float64]
-PRICES = (1.0, 2.0, 3.0, 3.5, 4.0, 8.0, 16.0, 64.0)
+PRICES = (1.0, 2.0, 2.5, 3.0, 3.5, 4.0, 8.0, 16.0, 64.0)
 LIMIT = {"saved": 0.5, "quality": 0.98}
 
 

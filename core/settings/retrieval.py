@@ -38,7 +38,7 @@ class RetrievalSettings(Section):
     )
     # The lowest that keeps .98 of the answers of CMRC 2018 and of DRCD.
     depth_price: float = Field(
-        default=3.5, gt=0, le=1000, description="what a lost answer counts against a whole one at full depth"
+        default=3.0, gt=0, le=1000, description="what a lost answer counts against a whole one at full depth"
     )
     per_document_cap: int = Field(
         default=4, ge=1, le=100, description="passages of one document before others had their turn"
