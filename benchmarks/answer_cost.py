@@ -30,7 +30,7 @@ from generation.measure_generate import GenerateSizes, asked_at_once, cases
 from generation.measure_generate_door import Door, open_door
 from generation.measure_generate_worker import LENGTH, consume
 from generation.plan import Planned
-from generation.requests import Cancelled, Chunk, EngineLoad, GenerationRequest
+from generation.requests import Cancelled, Chunk, EngineLoad, GenerationRequest, chunk_tokens
 
 _STEP_VARIABLE = "BENCH_STEP_MS"  # set for the worker alone: it is this program, too
 _MARKER_EVERY = 12  # words of a made sentence
@@ -42,7 +42,9 @@ class _Saying:
 
     words: Sequence[str]
     prompt_tokens: int
+    at_once: int  # words of a chunk behind the first
     said: int = 0
+    heard: int = 0  # that were handed over
     out: queue.SimpleQueue[Chunk | BaseException] = field(default_factory=queue.SimpleQueue[Any])
 
 
@@ -69,7 +71,8 @@ class SteppingEngine:
         """See `Engine.generate`."""
         prompt = request.messages[-1].content
         length = int((LENGTH.findall(prompt) or ["8"])[-1])
-        saying = _Saying(_words(prompt, length), self.count_tokens(prompt))
+        at_once = chunk_tokens(request.chunk_s, self._step_s)
+        saying = _Saying(_words(prompt, length), self.count_tokens(prompt), at_once)
         with self._lock:
             self._running[request.id] = saying
         try:
@@ -91,10 +94,17 @@ class SteppingEngine:
                 running = list(self._running.values())
             for saying in running:
                 if saying.said < len(saying.words):
-                    word, saying.said = saying.words[saying.said], saying.said + 1
-                    ended = saying.said == len(saying.words)
-                    usage = Usage(saying.prompt_tokens, saying.said, 0)
-                    saying.out.put(Chunk(word, "length" if ended else None, usage))
+                    saying.said += 1
+                    self._hand_over(saying)
+
+    @staticmethod
+    def _hand_over(saying: _Saying) -> None:
+        ended = saying.said == len(saying.words)
+        if ended or saying.said == 1 or saying.said - saying.heard >= saying.at_once:
+            text = "".join(saying.words[saying.heard : saying.said])
+            usage = Usage(saying.prompt_tokens, saying.said, 0)
+            saying.heard = saying.said
+            saying.out.put(Chunk(text, "length" if ended else None, usage))
 
     def cancel(self, request_id: str) -> None:
         """See `Engine.cancel`."""

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import case, select, true, update
+from sqlalchemy import bindparam, case, insert, select, true, update
 from sqlalchemy.orm import Session
 
-from core.db import Database, affected, get_database, put_in_outbox, utcnow
+from core.db import Database, affected, get_database, plain_rows, put_in_outbox, utcnow
 from core.errors import DiskFull, DocumentRejected, GeoError, LeaseLost, TransientError
 from core.ids import new_id
 from core.job_failures import backoff_s, fail_job
@@ -33,6 +33,33 @@ from core.types import DocumentStatus, JobStatus
 from core.worker import QUEUES, Task
 
 log = logging.getLogger(__name__)
+
+
+# Made once: every question and document runs them, and to build a statement takes longer than to run it.
+_SAME = select(JobRow.id).where(
+    JobRow.task == bindparam("of_task"),
+    JobRow.subject_id == bindparam("of_subject_id"),
+    JobRow.subject_version == bindparam("of_subject_version"),
+    JobRow.attempt_key == bindparam("of_attempt_key"),
+)
+_ADD = insert(JobRow)
+_CLAIM = (
+    update(JobRow)
+    .where(
+        JobRow.id == bindparam("job_id"),
+        (JobRow.status == JobStatus.WAITING.value)
+        | ((JobRow.status == JobStatus.RUNNING.value) & (JobRow.lease_expires_at < bindparam("now"))),
+        JobRow.attempts < bindparam("most"),
+    )
+    .values(
+        status=JobStatus.RUNNING.value,
+        lease_token=bindparam("token"),
+        lease_expires_at=bindparam("until"),
+        attempts=JobRow.attempts + 1,
+        started_at=bindparam("now"),
+    )
+    .returning(*JobRow.__table__.c)
+)
 
 
 def add_job(
@@ -65,33 +92,29 @@ def add_job(
     Returns:
         The id of the new job, or of the one that already stands for the same key.
     """
-    same = select(JobRow.id).where(
-        JobRow.task == task.value,
-        JobRow.subject_id == subject_id,
-        JobRow.subject_version == subject_version,
-        JobRow.attempt_key == attempt_key,
-    )
-    known = session.scalar(same)
-    if known is not None:
+    key = {
+        "task": task.value,
+        "subject_id": subject_id,
+        "subject_version": subject_version,
+        "attempt_key": attempt_key,
+    }
+    for (known,) in plain_rows(session, _SAME, {f"of_{name}": value for name, value in key.items()}):
         return known
-    job = JobRow(
-        id=new_id("job"),
-        tenant_id=tenant_id,
-        task=task.value,
-        queue=QUEUES[task],
-        subject_kind=subject_kind,
-        subject_id=subject_id,
-        subject_version=subject_version,
-        attempt_key=attempt_key,
-        gives_way=gives_way,
-        args=args,
-        next_send_at=utcnow() + timedelta(seconds=ring_in_s or get_settings().worker.resend_base_s),
-    )
-    session.add(job)
-    session.flush()
+    job_id = new_id("job")
+    row = {
+        **key,
+        "id": job_id,
+        "tenant_id": tenant_id,
+        "queue": QUEUES[task],
+        "subject_kind": subject_kind,
+        "gives_way": gives_way,
+        "args": args,
+        "next_send_at": utcnow() + timedelta(seconds=ring_in_s or get_settings().worker.resend_base_s),
+    }
+    session.connection().execute(_ADD, row)
     if not ring_in_s:
-        put_in_outbox(session, task.value, job.id, gives_way)
-    return job.id
+        put_in_outbox(session, task.value, job_id, gives_way)
+    return job_id
 
 
 def ring_job(session: Session, task: Task, subject_id: str) -> None:
@@ -278,24 +301,14 @@ def claim(db: Database, job_ids: Sequence[str]) -> list[JobRun]:
 def _claim(db: Database, session: Session, job_id: str) -> JobRun | None:
     token, now = secrets.token_hex(16), utcnow()
     worker = get_settings().worker
-    row = session.execute(
-        update(JobRow)
-        .where(
-            JobRow.id == job_id,
-            (JobRow.status == JobStatus.WAITING.value)
-            | ((JobRow.status == JobStatus.RUNNING.value) & (JobRow.lease_expires_at < now)),
-            JobRow.attempts < worker.max_attempts,
-        )
-        .values(
-            status=JobStatus.RUNNING.value,
-            lease_token=token,
-            lease_expires_at=now + timedelta(seconds=worker.lease_ttl_s),
-            attempts=JobRow.attempts + 1,
-            started_at=now,
-        )
-        .returning(*JobRow.__table__.c)
-        .execution_options(synchronize_session=False)
-    ).one_or_none()
+    given = {
+        "job_id": job_id,
+        "now": now,
+        "most": worker.max_attempts,
+        "token": token,
+        "until": now + timedelta(seconds=worker.lease_ttl_s),
+    }
+    row = next(iter(plain_rows(session, _CLAIM, given)), None)
     if row is None:
         return None
     if row.subject_kind == "document" and row.task != Task.PURGE.value:

@@ -8,19 +8,20 @@ copy that may vanish.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast
 
 import redis
 import redis.asyncio
+from redis.exceptions import RedisError
 
 from core.settings import get_settings
+from core.stream_reader import reader_of
 
 CANCEL_CHANNEL = "geo:cancel"
-_BLOCK_MS = 2000
 _MOST_ENTRIES = 20_000  # roughly; older ones go first
-_Batches = list[tuple[str, list[tuple[str, dict[str, str]]]]]  # as redis-py answers XREAD on RESP2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +48,44 @@ def stream_key(query_id: str) -> str:
     return f"geo:query:{query_id}:events"
 
 
-def publish(
-    client: redis.Redis, query_id: str, event: str, payload: dict[str, Any], *, renew: bool = True
-) -> None:
-    """Append one event, and renew the stream's time to live unless that was done a moment ago."""
-    key, fields = stream_key(query_id), {"event": event, "data": as_text(payload)}
-    if not renew:
-        client.xadd(key, fields, maxlen=_MOST_ENTRIES)  # pyright: ignore[reportArgumentType] # invariant dict
-        return
-    pipe = client.pipeline(transaction=False)
-    pipe.xadd(key, fields, maxlen=_MOST_ENTRIES)  # pyright: ignore[reportArgumentType] # invariant dict
-    pipe.expire(key, get_settings().redis.stream_ttl_s)
-    pipe.execute()
+@dataclass(frozen=True, slots=True)
+class NewEntry:
+    """An entry to append. `renew`: the stream's time to live begins anew."""
+
+    query_id: str
+    event: str
+    text: str
+    renew: bool = True
+
+
+def publish(client: redis.Redis, query_id: str, event: str, payload: dict[str, Any]) -> None:
+    """Append one event, and renew the stream's time to live."""
+    for failed in publish_all(client, (NewEntry(query_id, event, as_text(payload)),)).values():
+        raise failed
+
+
+def publish_all(client: redis.Redis, entries: Sequence[NewEntry]) -> dict[int, RedisError]:
+    """Append entries of any streams in one step, so that who reads several of them is woken once.
+
+    Returns:
+        By place in `entries`, why Redis refused it; the others are there.
+
+    Raises:
+        RedisError: Redis is away; it is not known what was appended.
+    """
+    ttl_s = get_settings().redis.stream_ttl_s
+    pipe = client.pipeline(transaction=len(entries) > 1)
+    places: list[int] = []  # of each command's entry
+    for place, entry in enumerate(entries):
+        key, fields = stream_key(entry.query_id), {"event": entry.event, "data": entry.text}
+        pipe.xadd(key, fields, maxlen=_MOST_ENTRIES)  # pyright: ignore[reportArgumentType] # invariant dict
+        places.append(place)
+        if entry.renew:
+            pipe.expire(key, ttl_s)
+            places.append(place)
+    answers = pipe.execute(raise_on_error=False)
+    told = zip(places, answers, strict=True)
+    return {place: answer for place, answer in told if isinstance(answer, RedisError)}
 
 
 def last(client: redis.Redis, query_id: str) -> StreamEvent | None:
@@ -86,20 +113,22 @@ def announce_cancel(client: redis.Redis, query_id: str) -> None:
 
 async def follow(
     client: redis.asyncio.Redis, query_id: str, *, after: str = "0-0"
-) -> AsyncIterator[StreamEvent | None]:
+) -> AsyncGenerator[StreamEvent | None]:
     """Yield events after `after`, in order, until `done`.
 
-    Yields None after every quiet `_BLOCK_MS`, so that the caller can look at the stored state, send a
+    Yields None about every two quiet seconds, so that the caller can look at the stored state, send a
     keep-alive or notice a disconnect.
+
+    Raises:
+        RedisError: the connection is lost.
     """
     key = stream_key(query_id)
-    while True:
-        batches = cast(_Batches, await client.xread({key: after}, count=200, block=_BLOCK_MS))
-        if not batches:
-            yield None
-            continue
-        for entry_id, fields in batches[0][1]:
-            after = entry_id
+    async with aclosing(reader_of(client, key).follow(key, after=after)) as entries:
+        async for entry in entries:
+            if entry is None:
+                yield None
+                continue
+            entry_id, fields = entry
             yield StreamEvent(entry_id, fields["event"], fields["data"])
             if fields["event"] == "done":
                 return

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
 
-from core.db import utcnow
+from core.db import plain_rows, utcnow
 from core.models import QueryRow
 from generation.admission import Demand
 
@@ -25,17 +25,29 @@ _OPEN = QueryRow.finished_at.is_(None)
 _ASKS_ENGINE = QueryRow.kv_tokens > 0
 
 
+# Made once: every question runs them, and to build a statement takes longer than to run it.
+_LAST = (
+    select(QueryRow.kv_tokens)
+    .where(QueryRow.finished_at > bindparam("since"), _ASKS_ENGINE)
+    .order_by(QueryRow.finished_at.desc())
+    .limit(_LEARN_FROM)
+    .subquery()
+)
+_MEAN = select(func.avg(_LAST.c.kv_tokens))
+_BY_PRIORITY = (
+    select(QueryRow.priority, func.count(), func.sum(QueryRow.kv_tokens))
+    .where(_OPEN, _ASKS_ENGINE)
+    .group_by(QueryRow.priority)
+)
+_ENDED = select(func.coalesce(func.sum(QueryRow.kv_tokens), 0), func.min(QueryRow.created_at)).where(
+    QueryRow.finished_at > bindparam("begin"), _ASKS_ENGINE, QueryRow.status.in_(("answered", "incomplete"))
+)
+
+
 def expected_kv_tokens(session: Session, plan: Mapping[str, Any]) -> int:
     """KV tokens that a question needs: the mean of the last answers, or all that the plan allows one."""
     since = utcnow() - timedelta(seconds=_LEARN_S)
-    last = (
-        select(QueryRow.kv_tokens)
-        .where(QueryRow.finished_at > since, _ASKS_ENGINE)
-        .order_by(QueryRow.finished_at.desc())
-        .limit(_LEARN_FROM)
-        .subquery()
-    )
-    mean = session.scalar(select(func.avg(last.c.kv_tokens)))
+    ((mean,),) = plain_rows(session, _MEAN, {"since": since})
     most = int(plan.get("max_model_len") or 0)
     return max(1, round(float(mean)) if mean else most)
 
@@ -66,11 +78,7 @@ class OpenDemand:
 
 def open_demand(session: Session) -> OpenDemand:
     """What is open now."""
-    rows = session.execute(
-        select(QueryRow.priority, func.count(), func.sum(QueryRow.kv_tokens))
-        .where(_OPEN, _ASKS_ENGINE)
-        .group_by(QueryRow.priority)
-    ).all()
+    rows = plain_rows(session, _BY_PRIORITY, {})
     held = {priority: Demand(int(count), int(tokens)) for priority, count, tokens in rows}
     return OpenDemand(held.get("interactive", Demand(0, 0)), held.get("batch", Demand(0, 0)))
 
@@ -79,11 +87,7 @@ def drained_per_s(session: Session) -> float:
     """KV tokens of answers that ended in the last minute, per second that there was work."""
     now = utcnow()
     begin = now - timedelta(seconds=_WINDOW_S)
-    ended, first = session.execute(
-        select(func.coalesce(func.sum(QueryRow.kv_tokens), 0), func.min(QueryRow.created_at)).where(
-            QueryRow.finished_at > begin, _ASKS_ENGINE, QueryRow.status.in_(("answered", "incomplete"))
-        )
-    ).one()
+    ((ended, first),) = plain_rows(session, _ENDED, {"begin": begin})
     if not ended:
         return 0.0
     oldest: datetime = max(begin, first or begin)

@@ -33,7 +33,9 @@ from generation.requests import Chunk as Chunk
 from generation.requests import EngineDead as EngineDead
 from generation.requests import EngineLoad as EngineLoad
 from generation.requests import GenerationRequest as GenerationRequest
+from generation.requests import chunk_tokens
 
+_STEP_WEIGHT = 0.1  # of the newest step in the mean
 _SHUTDOWN_S = 4.0  # then the core is killed; it holds nothing that must be saved
 
 
@@ -59,6 +61,7 @@ class LocalEngine:
         self._lock = threading.Lock()
         self._closing = False
         self._heard = time.monotonic()  # of any output, or of work after idleness
+        self._step_s = 0.0  # seconds per token of one answer, lately
         try:
             self._llm: Any = self._call(self._start())
         except ConfigError:
@@ -154,15 +157,21 @@ class LocalEngine:
             max_tokens=request.max_tokens,
             min_tokens=request.min_tokens,
             output_kind=RequestOutputKind.DELTA,
+            # Each output wakes a task here and a thread of the worker, beside the engine on the same cores.
+            stream_interval=chunk_tokens(request.chunk_s, self._step_s),
             structured_outputs=StructuredOutputsParams(grammar=request.grammar) if request.grammar else None,
         )
         prompt: dict[str, Any] = {"prompt_token_ids": self._render(request)}
         if request.cache_salt:
             prompt["cache_salt"] = request.cache_salt
-        completion_tokens = 0
+        completion_tokens, heard = 0, 0.0
         async for output in self._llm.generate(prompt, params, request.id, priority=request.priority):
-            self._heard = time.monotonic()
+            self._heard = now = time.monotonic()
             completion = output.outputs[0]
+            if completion_tokens and completion.token_ids:
+                step_s = (now - heard) / len(completion.token_ids)
+                self._step_s += _STEP_WEIGHT * (step_s - self._step_s) if self._step_s else step_s
+            heard = now
             completion_tokens += len(completion.token_ids)
             usage = Usage(
                 prompt_tokens=len(output.prompt_token_ids or ()),

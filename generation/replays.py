@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Literal
 
-from sqlalchemy import select
+from sqlalchemy import String, bindparam, insert, select
 from sqlalchemy.orm import Session
 
 from core.db import utcnow
@@ -117,23 +117,15 @@ def _copied(old: QueryRow, scope: Scope, admitted: Admitted) -> QueryRow:
     )
 
 
+_KEPT = [column for column in EvidenceRow.__table__.c if column.name != "query_id"]
+_COPY = insert(EvidenceRow).from_select(
+    ["query_id", *(column.name for column in _KEPT)],
+    select(bindparam("new_id", type_=String), *_KEPT).where(EvidenceRow.query_id == bindparam("old_id")),
+)
+
+
 def _copy_evidence(session: Session, old_id: str, new_id_: str) -> None:
-    rows = session.scalars(select(EvidenceRow).where(EvidenceRow.query_id == old_id)).all()
-    session.add_all(
-        EvidenceRow(
-            query_id=new_id_,
-            marker=row.marker,
-            passage_id=row.passage_id,
-            document_id=row.document_id,
-            version=row.version,
-            score=row.score,
-            routes=list(row.routes),
-            sentences=list(row.sentences),
-            collapsed=row.collapsed,
-        )
-        for row in rows
-    )
-    session.flush()
+    session.connection().execute(_COPY, {"old_id": old_id, "new_id": new_id_})
 
 
 def comparison(session: Session, scope: Scope, query_id: str) -> dict[str, Any]:

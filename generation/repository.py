@@ -7,10 +7,10 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
-from core.db import utcnow
+from core.db import plain_rows, utcnow
 from core.errors import NotFound
 from core.models import (
     ClaimRow,
@@ -52,6 +52,13 @@ _OPEN = (AnswerStatus.QUEUED.value, AnswerStatus.RUNNING.value)
 _PLAN_ROW = 1
 
 
+_EVIDENCE = (
+    select(*EvidenceRow.__table__.c)
+    .where(EvidenceRow.query_id == bindparam("query_id"))
+    .order_by(EvidenceRow.marker)
+)
+
+
 # -- queries, as the answer task sees them -----------------------------------------------------
 
 
@@ -64,7 +71,8 @@ def query_state(session: Session, query_id: str) -> QueryState:
     row = session.get(QueryRow, query_id)
     if row is None:
         raise NotFound("No such query.", query_id=query_id)
-    repeated = session.get(QueryRow, row.replay_of) if row.replay_of else None
+    trace = select(QueryRow.trace).where(QueryRow.id == row.replay_of)
+    repeated = (session.scalar(trace) if row.replay_of else None) or {}
     return QueryState(
         id=row.id,
         tenant_id=row.tenant_id,
@@ -81,7 +89,7 @@ def query_state(session: Session, query_id: str) -> QueryState:
         depth=row.trace.get("rerank", {}).get("depth", ""),
         filters=dict(row.filters),
         replay_of=row.replay_of,
-        replayed=repeated.trace.get("generation", {}).get("record", {}) if repeated is not None else {},
+        replayed=repeated.get("generation", {}).get("record", {}),
         deadline_at=row.deadline_at,
         left_out=row.trace.get("too_old", 0),
     )
@@ -94,9 +102,7 @@ def cancel_requested(session: Session, query_id: str) -> bool:
 
 def load_evidence(session: Session, scope: Scope, query_id: str) -> tuple[Evidence, ...]:
     """The query's evidence by marker, without passages that were deleted or replaced since."""
-    rows = session.scalars(
-        select(EvidenceRow).where(EvidenceRow.query_id == query_id).order_by(EvidenceRow.marker)
-    ).all()
+    rows = plain_rows(session, _EVIDENCE, {"query_id": query_id})
     live = live_passages(session, scope, (row.passage_id for row in rows))
     return tuple(
         Evidence(

@@ -11,6 +11,8 @@ from core.types import Usage
 from generation.plan import Planned
 from generation.prompt import Message
 
+_CHUNK_TOKENS = 16  # at most, that a chunk's text waits for
+
 
 class EngineDead(TransientError):
     """The engine process died; the worker ends and the job is done by the next one."""
@@ -39,6 +41,7 @@ class GenerationRequest:
         grammar: EBNF that the text must follow, or None.
         priority: lower goes first (`generation/turns.py`).
         cache_salt: keeps one tenant's cached prefixes from being observed by another.
+        chunk_s: text may be handed over so seldom, the first at once; 0: each token by itself.
         min_tokens: end of text is forbidden before it (measurements only).
     """
 
@@ -50,6 +53,7 @@ class GenerationRequest:
     priority: int = 0
     cache_salt: str = ""
     temperature: float = 0.0
+    chunk_s: float = 0.0
     min_tokens: int = 0
 
 
@@ -60,6 +64,16 @@ class Chunk:
     text: str
     finish_reason: str | None = None
     usage: Usage | None = None
+
+
+def chunk_tokens(chunk_s: float, step_s: float) -> int:
+    """Tokens of a chunk, from 1 to 16, so that one comes about every `chunk_s`.
+
+    Args:
+        chunk_s: see `GenerationRequest`.
+        step_s: seconds per token of one answer; 0: not known yet.
+    """
+    return max(1, min(_CHUNK_TOKENS, round(chunk_s / step_s))) if step_s > 0 else 1
 
 
 @dataclass(frozen=True, slots=True)

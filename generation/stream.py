@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import time
 from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any
 
@@ -21,9 +21,9 @@ from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from core import streams
-from core.settings import get_settings
 from core.streams import StreamEvent
 from core.types import AnswerStatus, Claim, Evidence, Verdict
+from generation.publisher import Channel, Publisher
 from generation.values import AnswerView, ClaimView, Ending
 
 log = logging.getLogger(__name__)
@@ -36,21 +36,34 @@ _STREAM_ID = re.compile(r"^\d{1,20}-\d{1,20}$")
 _STORED_ID = re.compile(r"^stored-(\d{1,9})$")
 _ENDED_ROUNDS = 2  # quiet rounds after a terminal row before the stored state is sent instead
 _RECONNECT_S = 1.0
-_RENEWALS = 10  # of a stream's time to live in that time, while it is written
 
 
 class EventWriter:
-    """The worker's side: publishes in order and coalesces deltas. Not shared between threads.
+    """The worker's side: tells in order and coalesces deltas. Not shared between threads.
 
-    A Redis outage never fails an answer: the event is dropped with a warning and readers fall back to
-    the stored state.
+    Args:
+        client: for looking at what the stream has.
+        query_id: whose stream it is.
+        interval_s: between two deltas.
+        publisher: that sends for all answers of the process; None: one of its own.
     """
 
-    def __init__(self, client: redis.Redis, query_id: str, *, interval_s: float = DELTA_INTERVAL_S) -> None:
-        self._client, self._query_id, self._interval_s = client, query_id, interval_s
-        self._renew_at = 0.0  # when the stream's time to live is renewed next
-        self._pending, self._claim, self._sent_at = "", 0, 0.0
+    def __init__(
+        self,
+        client: redis.Redis,
+        query_id: str,
+        *,
+        interval_s: float = DELTA_INTERVAL_S,
+        publisher: Publisher | None = None,
+    ) -> None:
+        self._client, self._publisher = client, publisher or Publisher(client)
+        self._channel = Channel(query_id, interval_s)
         self._told: dict[str, Any] | None = None  # sources of an attempt that told nothing else
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds between two deltas."""
+        return self._channel.interval_s
 
     def sources(self, evidence: Iterable[Evidence]) -> None:
         """Tell what may be cited, before any text; an attempt that only repeats them stays silent."""
@@ -59,32 +72,21 @@ class EventWriter:
         if payload == told:
             return
         if told is not None:
-            self._publish("restart", {})
-        self._publish("sources", payload)
+            self._tell("restart", {})
+        self._tell("sources", payload)
 
     def delta(self, claim: int, text: str) -> None:
         """Append provisional text of claim number `claim`."""
-        if claim != self._claim:
-            self.flush()
-            self._claim = claim
-        self._pending += text
-        if time.monotonic() - self._sent_at >= self._interval_s:
-            self.flush()
+        self._publisher.add_text(self._channel, claim, text)
 
     def share(self, streams_now: int) -> None:
         """Tell that so many streams are written in this worker; each waits longer between its deltas."""
-        self._interval_s = max(self._interval_s, streams_now / DELTAS_PER_S)
-
-    def flush(self) -> None:
-        """Send the pending delta now."""
-        if self._pending:
-            self._publish("delta", {"claim": self._claim, "text": self._pending})
-            self._pending, self._sent_at = "", time.monotonic()
+        self._channel.interval_s = max(self._channel.interval_s, streams_now / DELTAS_PER_S)
 
     def claim(self, ordinal: int, claim: Claim, evidence: dict[int, Evidence]) -> None:
         """Send a claim's final form; pending provisional text of it is void."""
-        self._pending = ""
-        self._publish("claim", claim_payload(ordinal, claim, evidence))
+        self._publisher.drop_text(self._channel, ordinal)
+        self._tell("claim", claim_payload(ordinal, claim, evidence))
 
     def begin(self) -> None:
         """An attempt begins: where an earlier one has told something, readers drop what they have.
@@ -93,32 +95,29 @@ class EventWriter:
         that has told only the sources leaves nothing to drop: where many wait for an engine that restarts,
         each is handed back and taken up again once a second.
         """
-        self._pending = ""
+        query_id = self._channel.query_id
+        self._publisher.drop_text(self._channel)
         try:
-            last = streams.last(self._client, self._query_id)
+            last = streams.last(self._client, query_id)
         except RedisError:
-            log.warning("event_not_published", extra={"query_id": self._query_id, "event_name": "restart"})
+            log.warning("event_not_published", extra={"query_id": query_id, "event_name": "restart"})
             return
         if last is not None and last.event == "sources":
             self._told = last.payload
         elif last is not None:
-            self._publish("restart", {})
+            self._tell("restart", {})
 
     def done(self, payload: dict[str, Any]) -> None:
         """The last entry; call it after the commit."""
-        self._pending = ""
-        self._publish("done", payload)
+        self._publisher.drop_text(self._channel)
+        self._tell("done", payload)
 
-    def _publish(self, name: str, payload: dict[str, Any]) -> None:
-        now = time.monotonic()
-        renew = now >= self._renew_at or name == "done"
-        try:
-            streams.publish(self._client, self._query_id, name, payload, renew=renew)
-        except RedisError:
-            log.warning("event_not_published", extra={"query_id": self._query_id, "event_name": name})
-            return
-        if renew:
-            self._renew_at = now + get_settings().redis.stream_ttl_s / _RENEWALS
+    def close(self) -> None:
+        """The attempt is over: what it has not told is void. Another one may follow, here or elsewhere."""
+        self._publisher.drop_text(self._channel)
+
+    def _tell(self, event: str, payload: dict[str, Any]) -> None:
+        self._publisher.tell(self._channel, event, streams.as_text(payload))
 
 
 def source_payload(e: Evidence) -> dict[str, Any]:
@@ -259,20 +258,21 @@ async def follow_query(
         return
     while True:
         try:
-            async for entry in streams.follow(client, query_id, after=position):
-                yield entry
-                if entry is not None:
-                    position, quiet_after_end = entry.id, 0
-                    if entry.event == "done":
+            async with aclosing(streams.follow(client, query_id, after=position)) as entries:
+                async for entry in entries:
+                    yield entry
+                    if entry is not None:
+                        position, quiet_after_end = entry.id, 0
+                        if entry.event == "done":
+                            return
+                        continue
+                    ended = (await asyncio.to_thread(status)).terminal
+                    quiet_after_end = quiet_after_end + 1 if ended else 0
+                    if quiet_after_end >= _ENDED_ROUNDS:
+                        answer = await asyncio.to_thread(load)
+                        for stored in stored_events(answer, after=position if position != "0-0" else ""):
+                            yield stored
                         return
-                    continue
-                ended = (await asyncio.to_thread(status)).terminal
-                quiet_after_end = quiet_after_end + 1 if ended else 0
-                if quiet_after_end >= _ENDED_ROUNDS:
-                    answer = await asyncio.to_thread(load)
-                    for stored in stored_events(answer, after=position if position != "0-0" else ""):
-                        yield stored
-                    return
         except RedisError:
             # Without Redis the stored state still tells the truth; it is asked once a second.
             if (await asyncio.to_thread(status)).terminal:

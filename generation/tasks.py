@@ -9,6 +9,7 @@ import logging
 import time
 from functools import lru_cache
 
+import redis
 from celery import signals
 
 from core.db import get_database, utcnow
@@ -24,6 +25,7 @@ from generation import repository
 from generation.batch_room import BatchRoom
 from generation.cancels import CancelWatch
 from generation.configured import configured_engine
+from generation.publisher import GATHER_S, Publisher
 from generation.requests import Cancelled, HandBack
 from generation.rewriting import rewrite_query
 from generation.runtime import EngineRuntime
@@ -73,6 +75,12 @@ def _stop_engine(**_: object) -> None:
     if worker_name() == "generation":
         _warmer().stop()
         get_runtime().stop()
+
+
+@lru_cache(maxsize=1)
+def _publisher(client: redis.Redis) -> Publisher:
+    """The process's publisher."""
+    return Publisher(client, gather_s=GATHER_S)
 
 
 @lru_cache(maxsize=1)
@@ -131,7 +139,7 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
             where, filters = scope.narrowed(state.collection_ids), parse_filters(state.filters)
             unread = document_length(session, where, summarized, filters) - MAX_PASSAGES
         documents = document_facts(session, scope, (e.passage.document_id for e in evidence))
-    events = EventWriter(get_redis(), state.id)
+    events = EventWriter(get_redis(), state.id, publisher=_publisher(get_redis()))
     if not state.status.terminal:
         if state.deadline_at is not None and utcnow() >= state.deadline_at:
             raise QuestionTooLate(query_id=state.id)
@@ -156,6 +164,8 @@ def answer_query(run: JobRun, runtime: EngineRuntime) -> None:
             outcome = writer.write()
         except Cancelled:  # before the engine was asked
             outcome = writer.cancelled()
+        finally:
+            events.close()
         if outcome.status is AnswerStatus.CANCELLED and runtime.handing_back:
             with run.db.read() as session:
                 asked = repository.cancel_requested(session, state.id)

@@ -246,6 +246,7 @@ class AnswerWriter:
                 head_start_s=self._settings.generation.head_start_s,
             ),
             cache_salt=self._state.tenant_id,
+            chunk_s=self._events.interval_s,
         )
         self._cancels.add(self._state.id, lambda: self._abort(engine, request.id))
         self._record = record_of(

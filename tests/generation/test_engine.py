@@ -79,6 +79,14 @@ def test_greedy_decoding_repeats_itself(engine: LocalEngine) -> None:
     assert len(texts) == 1
 
 
+def test_text_that_may_wait_comes_in_fewer_pieces_and_is_the_same(engine: LocalEngine) -> None:
+    single = list(engine.generate(request("single", max_tokens=24)))
+    together = list(engine.generate(request("together", max_tokens=24, chunk_s=60.0)))
+    assert "".join(c.text for c in together) == "".join(c.text for c in single)
+    assert len(together) <= 3 < len(single)  # the first token at once, 16 at most, the rest
+    assert [c[-1].usage and c[-1].usage.completion_tokens for c in (single, together)] == [24, 24]
+
+
 @pytest.mark.parametrize("grammar", ["root ::= (((", "no rules at all", "root ::= undefined_rule"])
 def test_a_bad_grammar_is_refused_and_the_engine_lives(engine: LocalEngine, grammar: str) -> None:
     with pytest.raises(InvalidInput):

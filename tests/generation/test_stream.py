@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import redis.asyncio
@@ -14,9 +18,12 @@ from core.redis_client import get_redis, make_async_redis
 from core.streams import StreamEvent
 from core.types import AnswerStatus, CitationMode, Claim, Verdict
 from generation import repository, service
+from generation.publisher import Publisher
 from generation.repository import Outcome
+from generation.requests import chunk_tokens
 from generation.stream import EventWriter
 from tests.generation.rows import Library
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -208,3 +215,76 @@ async def test_no_database_session_is_held_while_a_stream_is_quiet(
     assert library.db.engine.pool.checkedout() == 0  # type: ignore[attr-defined] # QueuePool
     for stream in followed:
         await stream.aclose()
+
+
+def written(query_id: str) -> list[tuple[str, Any]]:
+    """Events of a stream, each with its payload's text."""
+    entries = get_redis().xrange(streams.stream_key(query_id))
+    return [(f["event"], json.loads(f["data"]).get("text")) for _, f in entries]  # type: ignore[union-attr]
+
+
+def test_what_answers_say_in_one_step_goes_out_together(library: Library) -> None:
+    publisher = Publisher(get_redis(), gather_s=0.05)
+    writers = [EventWriter(get_redis(), f"qry_{n}", interval_s=0.1, publisher=publisher) for n in range(4)]
+    for writer in writers:
+        writer.delta(0, "The ")  # a first text waits for nobody
+    assert [written(f"qry_{n}") for n in range(4)] == [[("delta", "The ")]] * 4
+    time.sleep(0.15)
+    before = exec_calls()
+    for writer in writers:
+        writer.delta(0, "tower ")
+    until(lambda: all(written(f"qry_{n}")[-1][1] == "tower " for n in range(4)))
+    assert exec_calls() - before == 1
+
+
+@pytest.mark.parametrize(
+    ("chunk_s", "step_s", "tokens"),
+    [(0.0, 0.1, 1), (0.05, 0.0, 1), (0.05, 0.03, 2), (0.32, 0.11, 3), (0.32, 0.4, 1), (60.0, 0.01, 16)],
+)
+def test_chunks_come_about_as_often_as_text_is_told(chunk_s: float, step_s: float, tokens: int) -> None:
+    assert chunk_tokens(chunk_s, step_s) == tokens
+
+
+def test_text_of_an_attempt_that_ended_is_not_told_later(library: Library) -> None:
+    publisher = Publisher(get_redis(), gather_s=0.02)
+    dying, other = (
+        EventWriter(get_redis(), name, interval_s=0.0, publisher=publisher) for name in ("qry_d", "qry_o")
+    )
+    for writer in (dying, other):
+        writer.delta(0, "The ")
+    dying.delta(0, "lost")
+    dying.close()
+    other.delta(0, "kept")
+    until(lambda: written("qry_o")[-1] == ("delta", "kept"))
+    assert written("qry_d") == [("delta", "The ")]
+
+
+def test_answers_that_share_a_publisher_keep_the_order_of_their_own_events(library: Library) -> None:
+    publisher = Publisher(get_redis(), gather_s=0.001)
+
+    def tell(n: int) -> None:
+        writer = EventWriter(get_redis(), f"qry_{n}", interval_s=0.002, publisher=publisher)
+        for claim in range(20):
+            for word in range(10):
+                writer.delta(claim, f"{word} ")
+            writer.claim(claim, Claim(f"{n}.{claim}", (), Verdict.SUPPORTED, "r"), {})
+        writer.done({"text": "end"})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(tell, range(8)))
+    for n in range(8):
+        entries = get_redis().xrange(streams.stream_key(f"qry_{n}"))
+        told = [(f["event"], json.loads(f["data"])) for _, f in entries]  # type: ignore[union-attr]
+        assert [p["text"] for name, p in told if name == "claim"] == [f"{n}.{c}" for c in range(20)]
+        assert told[-1][0] == "done"
+        ended = -1  # no text of a claim stands behind the claim
+        for name, payload in told[:-1]:
+            if name == "claim":
+                ended = payload["ordinal"]
+            else:
+                assert payload["claim"] == ended + 1
+
+
+def exec_calls() -> int:
+    """Transactions that Redis has run."""
+    return int(get_redis().info("commandstats").get("cmdstat_exec", {}).get("calls", 0))  # type: ignore[union-attr]
