@@ -31,6 +31,12 @@ _ANY = re.compile(
     r"\b(?:most|mostly|largely|mainly|partly|partially|many|some|several|few|majority|often|usually"
     r"|generally)\b|多数?|部分|许多|一些|主要|常|往往|通常|一般"
 )
+_CONDITION = re.compile(
+    r"\b(?P<word>as long as|so long as|unless|provided that|on condition that|only if|except when)\s"
+    r"(?P<said>[^,;.]+)",
+    re.IGNORECASE,
+)
+_CONDITION_HAN = re.compile("(?P<word>只要|除非|如果|倘若|前提是|只有)(?P<said>[^，。；]+)")
 _HOLDS = re.compile(
     r"\b(?:is|are|has|have|does|do|can|may|must|usually|often|generally|typically|always|never)\b"
     r"|通常|一般|往往|总是|从不|经常|均|都"
@@ -58,6 +64,8 @@ def limit_dropped(claim: str, sentence: str) -> str:
         return most[0]
     if len(ours & theirs) < _MOSTLY * len(ours):
         return ""
+    if condition := _condition_dropped(claim, sentence, ours):
+        return condition
     leading = _LEADING.match(sentence) or _LEADING_HAN.match(sentence)
     if leading is None or facts_of(leading["where"]):
         return ""
@@ -65,6 +73,16 @@ def limit_dropped(claim: str, sentence: str) -> str:
     limits = bool(names_of(where) or _AMOUNT.search(where.lower()) or not where.isascii())
     holds = _HOLDS.search(rest) is not None and _HAPPENED.search(rest) is None
     return where if limits and holds and not content_terms(where) & ours else ""
+
+
+def _condition_dropped(claim: str, sentence: str, terms: frozenset[str]) -> str:
+    """The condition of a sentence of which a claim has nothing: `as long as …`, 只要…就."""
+    found = _CONDITION.search(sentence) or _CONDITION_HAN.search(sentence)
+    if found is None or _CONDITION.search(claim) or _CONDITION_HAN.search(claim):
+        return ""
+    rest = sentence[: found.start()] + " " + sentence[found.end() :]
+    said = content_terms(found["said"]) - content_terms(rest)
+    return found["word"] if said and not said & terms else ""
 
 
 def _beside(found: re.Match[str], sentence: str, terms: frozenset[str]) -> bool:

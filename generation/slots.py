@@ -21,6 +21,7 @@ _HAN = re.compile(f"[{HAN_CHAR}]")
 _LEAST_HAN = 2  # two-character terms of a heading that are a name
 _MOSTLY = 0.75  # of a claim's words in the sentence, from which it is that sentence with something changed
 _LEAST_REST = 2  # such words beside what was put in
+_CLAUSE = frozenset(["which", "who", "making", "因此", "从而", "是", "这"])
 _RUN = 2  # tokens that a claim shares with its sentence on either side of what it puts in
 _POINTING = re.compile(r"(?:This|That|These|Those)\b|[这那该此]")
 _BESIDE = re.compile(
@@ -78,9 +79,15 @@ def added(claim: str, sentence: str, context: str) -> str:
     """
     ours = tokens_of(claim)
     codes = steps(ours, tokens_of(sentence))
-    if sum(c[4] - c[3] for c in codes if c[0] == "equal") < _MOSTLY * len(ours):
-        return ""
     said, around = content_terms(claim), content_terms(context)
+    same = sum(c[4] - c[3] for c in codes if c[0] == "equal")
+    last = codes[-1] if codes else None
+    if last and last[0] == "insert" and _CLAUSE & set(ours[last[3] : last[4]][:2]) and same >= _RUN:
+        more = content_terms(_joined(ours[last[3] : last[4]])) & said - around
+        if more and same >= _MOSTLY * last[3]:
+            return min(more)
+    if same < _MOSTLY * len(ours):
+        return ""
     for before, put, after in zip(codes, codes[1:], codes[2:], strict=False):
         runs = [c[4] - c[3] for c in (before, after) if c[0] == "equal"]
         if put[0] == "insert" and len(runs) == 2 and min(runs) >= _RUN:

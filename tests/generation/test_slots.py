@@ -187,6 +187,21 @@ def test_a_name_of_another_sentence_is_no_part_of_this_one(claim: str, passage: 
     assert (judgement.verdict, judgement.reason.split(":")[0]) == (Verdict.PARTIAL, "spliced")
 
 
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        (
+            "The degree prepares students for the licence exam in all states, which is a requirement there.",
+            "The degree currently prepares students for the licence exam in all states.",
+        ),
+        ("该学位使学生有资格参加执业考试，这是强制规定。", "该学位使学生有资格参加执业考试。"),
+    ],
+)
+def test_a_clause_that_nothing_bears_out_is_not_put_behind(claim: str, passage: str) -> None:
+    assert added(claim, passage.split(". ")[0], passage)
+    assert judge(claim, passage).verdict is not Verdict.SUPPORTED
+
+
 def test_a_name_of_its_own_sentences_or_the_heading_stays() -> None:
     said = "Frank published widely on political economy and world history."
     assert judge(said, FRANK).verdict is Verdict.SUPPORTED
