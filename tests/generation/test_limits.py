@@ -36,7 +36,7 @@ from generation.verify import judge
         ),
         (
             "The purpose of the act is to maintain sanctions on Cuba.",
-            "The purpose of the act is to maintain sanctions on Cuba as long as its government refuses talks.",
+            "The purpose of the act is to maintain sanctions on Cuba as long as it refuses talks.",
         ),
         ("该厂就向员工发放年终奖金。", "只要利润增长，该厂就向员工发放年终奖金。"),
         ("北方工厂的水泵采用铜制叶轮。", "北方工厂的多数水泵采用铜制叶轮。"),
