@@ -37,7 +37,7 @@ def taken_from_relative(claim: str, sentence: str) -> str:
         subject = named & outside - clause
         told = shared - subject - thing
         within = len(told & clause - outside) >= max(_LEAST, _MOSTLY * len(told))
-        if within and thing and subject and not subject & thing:
+        if within and thing and subject and not thing <= whole and not subject & thing:
             return meant.strip()
     return ""
 
