@@ -15,6 +15,7 @@ import numpy as np
 
 from core.db import Database
 from core.errors import PermanentError
+from core.memory import return_freed_memory
 from core.settings import get_settings
 from core.types import Route, Scope, Tier
 from retrieval import build_repository
@@ -87,7 +88,8 @@ class Gate:
             ref = manifest.tier(part)
             snapshot = load_tier(folder.tier(part), Tier(part), ref, dimension=manifest.dimension)
             manifest = manifest.with_tier(part, self._reach_floor(part, ref, snapshot, asked))
-            del snapshot  # before the next is loaded
+            del snapshot
+            return_freed_memory()  # before the next is loaded
         return manifest
 
     def _reach_floor(
@@ -135,7 +137,8 @@ class Gate:
             for q in questions:
                 if q.vector is not None:
                     hits[q.query_id].extend(snapshot.search(q.vector, _K, q.scope))
-            del snapshot  # before the next is loaded
+            del snapshot
+            return_freed_memory()  # before the next is loaded
         return {
             query_id: sorted(own, key=lambda hit: (-hit[1], hit[0]))[:_K] for query_id, own in hits.items()
         }
