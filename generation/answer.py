@@ -26,7 +26,9 @@ _CODE = re.compile(r"[^\W_]*\d(?:[\w,.-]*\w)?")
 _OPEN_END = re.compile(r"(?:\b(?:the|a|an|of|and|or|than|because|with)|[和与及或])[.。!?！？]*$")
 # `plush and plush`: a small model that goes round in circles.
 _DOUBLED = re.compile(
-    r"\b(?P<en>[a-z]{3,})\s+(?:and|or)\s+(?P=en)\b|(?P<zh>[\u4e00-\u9fff]{2,})[和与或及](?P=zh)"
+    r"(?<![\w-])(?!(?:more|less|again|over|on|round|through|years?|days?|\w+er)\b)"
+    r"(?P<en>[a-z]{3,}(?:\s+[\w'’-]+){0,16}?)\s+(?:and|or)\s+(?:to\s+)?(?P=en)(?=\s*(?:[,.;:!?)]|$))"
+    r"|(?P<zh>[\u4e00-\u9fff]{2,})[和与或及](?P=zh)(?=[，。；：！？）]|$)"
 )
 _LEAST_WORDS = 2  # of a generated sentence in a language with spaces
 _SAME_WORDS = 0.8  # overlap from which two sentences say the same

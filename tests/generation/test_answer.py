@@ -152,7 +152,12 @@ def test_a_name_of_one_letter_may_end_a_sentence() -> None:
     assert not well_formed("他参观了巴黎和。")
     assert well_formed("他参观了巴黎和里昂。")
     assert not well_formed("The tail is described as plush and plush.")
+    assert not well_formed("The story is about how he gained powers and how he gained powers.")
+    assert not well_formed("The aim was to bring people together and to bring people together.")
     assert not well_formed("尾巴柔软和柔软。")
+    assert well_formed("It rained again and again, and more and more water came.")
+    assert well_formed("They gave credit and credit ratings.")
+    assert well_formed("Students learn to read and to write, and teachers learn to read.")
     assert well_formed("The tail is plush and the coat is plush.")
 
 
