@@ -152,8 +152,8 @@ def main(place: Path, keep: Path | None) -> None:
     begun = time.perf_counter()
     with scratch_stack(keep) as stack:
         if keep is None or not (keep / _DONE).is_file():
+            stack.upload([])  # writes down what a later run needs of the folder, if this one is stopped too
             _import(stack, place)
-            stack.upload([])  # writes down what a later run needs of the folder
             (stack.folder / _DONE).touch()
         merge_aside(stack.db)  # for an index that was kept; the maintenance worker looks once a minute
         bench = Bench(stack, place)
