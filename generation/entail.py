@@ -155,7 +155,9 @@ def _revised(
             reason=f"nli_contradicts={word.contradicts:.2f}",
             score=judgement.score / 2,
         )
-    lacks_words = judgement.verdict is not Verdict.SUPPORTED and judgement.reason.startswith("words=")
+    lacks_words = judgement.verdict is not Verdict.SUPPORTED and judgement.reason.startswith(
+        ("words=", "elsewhere:")
+    )
     if lacks_words and word.entails >= settings.nli_threshold and content_terms(claim):
         if wrong := contradiction(claim, _premise(e, judgement), e.passage.text, about(e)):
             return replace(judgement, verdict=Verdict.UNSUPPORTED, reason=wrong)

@@ -15,6 +15,7 @@ from generation.contradiction import carried, closest_sentence, contradiction
 from generation.facts import Fact, facts_of
 from generation.limits import limit_dropped
 from generation.number_places import borrowed_number, rivalled_year
+from generation.one_sentence import word_elsewhere
 from generation.relations import hedge_dropped, sole_added
 from generation.relatives import taken_from_relative
 from generation.slots import above_used, added, misquoted, slot_replaced, subject_replaced, subject_unnamed
@@ -134,6 +135,9 @@ def _doubt(claim: str, window: str, context: str, about: str, span: Span | None)
         return f"quotation:{words}"
     if more := added(claim, closest, f"{about}\n{context}"):
         return f"added:{more}"
+    one = span is not None  # passages that carry a claim together each have a part of its words
+    if one and (word := word_elsewhere(claim, closest, f"{about}\n{carrying}")):
+        return f"elsewhere:{word}"
     return ""
 
 
