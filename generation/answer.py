@@ -183,6 +183,9 @@ def settled(
     if show_partial and own and own[0][1].verdict is Verdict.PARTIAL:
         return _kept(text, own, own[0][1].reason)
     why = own[0][1].reason if own else "marker_out_of_range" if markers else "no_marker"
+    if own and own[0][1].verdict is Verdict.PARTIAL:
+        source, judgement = own[0]
+        return _stand_in(text, evidence, shown, why, _nearest_sentence(text, [source], judgement.span))
     return _stand_in(text, evidence, shown, why)
 
 
@@ -210,9 +213,11 @@ def well_formed(text: str) -> bool:
     return text.count('"') % 2 == 0 and all(text.count(a) == text.count(b) for a, b in pairs)
 
 
-def _stand_in(text: str, evidence: Sequence[Evidence], shown: Sequence[str], why: str) -> Claim:
-    """The source sentence nearest to a refused claim, or its removal."""
-    stand_in = _nearest_sentence(text, evidence)
+def _stand_in(
+    text: str, evidence: Sequence[Evidence], shown: Sequence[str], why: str, known: Candidate | None = None
+) -> Claim:
+    """The source sentence nearest to a refused claim (`known`, where that is clear), or its removal."""
+    stand_in = known or _nearest_sentence(text, evidence)
     if stand_in is not None:
         if any(_same(content_terms(stand_in.text), content_terms(before)) for before in shown):
             return _removed("repeated;" + why, Verdict.UNSUPPORTED)
@@ -242,23 +247,30 @@ def _removed(reason: str, verdict: Verdict) -> Claim:
     return Claim("", (), verdict, reason)
 
 
-def _nearest_sentence(text: str, evidence: Sequence[Evidence]) -> Candidate | None:
+def _nearest_sentence(
+    text: str, evidence: Sequence[Evidence], within: Span | None = None
+) -> Candidate | None:
     """The source sentence that shares most with a refused claim; its codes and numbers count most.
 
     `E27` and `E12` stand in sentences that are otherwise alike, and only one of them was meant.
+
+    Args:
+        text: the claim.
+        evidence: where to look.
+        within: of a passage, what the claim is partly borne out by; few shared words are enough there.
     """
-    terms = content_terms(text)
-    codes = _codes(text)
+    terms, codes = content_terms(text), _codes(text)
     best: Candidate | None = None
     for e in evidence:
         start = e.passage.span.start
         for span in sentences(e.passage.text):
+            if within is not None and not within.start <= span.start <= span.end <= within.end:
+                continue
             sentence = e.passage.text[span.start : span.end]
-            found = content_terms(sentence)
-            cover = len(terms & found) / max(1, len(terms))
+            cover = len(terms & content_terms(sentence)) / max(1, len(terms))
             score = cover + len(codes & _codes(sentence)) / max(1, len(codes))
             better = best is None or score > best.score
-            if cover >= _REPAIR_COVER and better and _can_be_shown(sentence):
+            if (within or cover >= _REPAIR_COVER) and better and _can_be_shown(sentence):
                 best = Candidate(e, Span(start + span.start, start + span.end), sentence, score)
     return best
 

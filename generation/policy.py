@@ -80,7 +80,7 @@ class CitationPolicy(BaseModel):
     refusal_threshold: float | None = Field(default=None, ge=0, le=1)
     refusal: RefusalWords = Field(default_factory=RefusalWords)
     max_answer_tokens: int | None = Field(default=None, ge=8, le=8192)
-    show_partial: bool = True
+    show_partial: bool = False
     length: Literal["short", "medium", "long"] | None = None
     tone: Literal["neutral", "plain", "formal"] = "neutral"
     sources: SourceRules = Field(default_factory=SourceRules)
