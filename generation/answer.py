@@ -17,7 +17,7 @@ from ingest.sentences import sentences
 _REPAIR_COVER = 0.5  # of a refused claim's words in a source sentence that may stand in for it
 _PREAMBLE = re.compile(
     r"^\s*(?:The (?:correct )?answer(?: to (?:this|the) question)? is(?: that)?"
-    r"|According to (?:the )?passage(?: \d+)?"
+    r"|(?:According to )?(?:the )?passage(?: \d+)?(?=[:,])"
     r"|答案是|答案为|答：|回答[：:]|根据(?:上述|以上)?段落)[：:,，]?\s*",
     re.IGNORECASE,
 )

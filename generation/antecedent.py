@@ -11,6 +11,11 @@ from ingest.sentences import sentences
 _PRONOUN = re.compile(r"(?:He|She|It|They|His|Her|Its|Their|This|These|Those)\b|[他她它其该此]|这")
 
 
+def opens_with_pronoun(sentence: str) -> bool:
+    """Whether a sentence begins by pointing at what the one before it names."""
+    return _PRONOUN.match(sentence.lstrip()) is not None
+
+
 def with_antecedent(span: Span, passage: str) -> Span:
     """The sentences with the one before, where they open with a pronoun: a reader must see whom it means."""
     if not _PRONOUN.match(passage, span.start):

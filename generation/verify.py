@@ -18,6 +18,7 @@ from generation.number_places import borrowed_number, rivalled_year
 from generation.one_sentence import word_elsewhere
 from generation.relations import hedge_dropped, sole_added
 from generation.relatives import taken_from_relative
+from generation.reported import object_dropped, person_changed, report_dropped
 from generation.slots import above_used, added, misquoted, slot_replaced, subject_replaced, subject_unnamed
 from generation.splicing import name_elsewhere, spliced_from, subject_from_later
 from generation.subject import subject_of
@@ -109,6 +110,8 @@ def _doubt(claim: str, window: str, context: str, about: str, span: Span | None)
     closest = closest_sentence(claim, window)
     if doubt := hedge_dropped(claim, closest):
         return f"hedge:{doubt}"
+    if told := report_dropped(claim, closest):
+        return f"hedge:{told}"
     if len(content_terms(claim)) == 1 and sum(f.kind == "number" for f in facts_of(claim)) > 1:
         return "few_words"
     if sole_added(claim, window):
@@ -131,12 +134,14 @@ def _doubt(claim: str, window: str, context: str, about: str, span: Span | None)
         return f"subject:{unnamed}"
     if put := slot_replaced(claim, closest, f"{about}\n{context}"):
         return f"place:{put}"
+    if person := person_changed(claim, carrying) or object_dropped(claim, closest):
+        return f"pronoun:{person}"
     if words := misquoted(claim, f"{about}\n{context}"):
         return f"quotation:{words}"
     if more := added(claim, closest, f"{about}\n{context}"):
         return f"added:{more}"
     one = span is not None  # passages that carry a claim together each have a part of its words
-    if one and (word := word_elsewhere(claim, closest, f"{about}\n{carrying}")):
+    if one and (word := word_elsewhere(claim, closest, about, carrying)):
         return f"elsewhere:{word}"
     return ""
 
