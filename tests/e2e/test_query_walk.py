@@ -175,7 +175,9 @@ def test_openai_client_reads_answers_and_streams(stack: Stack, collection: str) 
 def test_streams_hold_no_database_connection(stack: Stack, collection: str) -> None:
     ids = []
     for n in range(10):
-        body = {"question": f"Describe visit number {n} of the Orrin lighthouse.", "collection": collection}
+        # A deadline that no machine is too slow for: none is refused.
+        question = f"Describe visit number {n} of the Orrin lighthouse."
+        body = {"question": question, "collection": collection, "deadline_s": 3600}
         policy = {"mode": "free", "max_answer_tokens": 48}
         ids.append(stack.client.post("/v1/queries", json={**body, "policy": policy}).json()["id"])
     threads = [threading.Thread(target=lambda i=i: _drain(stack, i)) for i in ids]
