@@ -167,6 +167,9 @@ def main(place: Path, keep: Path | None) -> None:
 def _answered(bench: Bench, request: Any) -> Any:
     if request["mode"] == "load":
         return bench.under_load()
+    if request["mode"] == "one":
+        bench.ask(request["number"], Stopwatch())
+        return {}
     if request["mode"] == "whole":
         return bench.whole(request["count"])
     return bench.alone(request.get("count"))

@@ -25,7 +25,7 @@ def test_headings_give_the_number_of_the_file():
 
 def test_decisions_that_are_referred_to_exist():
     known = {int(file.name[:4]) for file in DECISIONS}
-    places = [ROOT / "README.md", *ROOT.glob("docs/*.md")]
+    places = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     for package in ("core", "ingest", "retrieval", "generation", "api"):
         places += (ROOT / package).rglob("*.py")
     for place in places:

@@ -16,7 +16,12 @@ from core.settings import Settings
 from scripts.env_example import variables
 
 ROOT = Path(__file__).parents[2]
-DOCS = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("docs/adr/*.md"))]
+DOCS = [
+    ROOT / "README.md",
+    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("docs/benchmarks/*.md")),
+    *sorted(ROOT.glob("docs/adr/*.md")),
+]
 _PATH = re.compile(
     r"`((?:core|ingest|retrieval|generation|api|migrations|tests|scripts|docs|deploy)/[\w./-]+)`"
 )
