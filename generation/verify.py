@@ -1,7 +1,7 @@
 """Does a passage say what a claim says? Numbers, dates, units, names, negation, direction, words; zh and en.
 
 Pure and quick: it runs on every claim of every answer. It errs to the safe side; a claim that it calls
-supported shares its numbers, names and polarity with the sentences it cites and most of its content words.
+supported shares its numbers, names and polarity with the sentences it cites, and one of them has its words.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from generation.subject import subject_of
 from generation.wording import content_terms
 from ingest.sentences import sentences
 
-SUPPORTED_COVER = 0.7  # share of the claim's content terms found in the cited sentences
+SUPPORTED_COVER = 0.7  # share of the claim's content terms in the cited sentences; see also `one_sentence`
 PARTIAL_COVER = 0.45
 _WINDOW = 2  # neighbouring sentences that may carry a claim together
 _TOGETHER = 3  # passages, or sentences that stand apart, that may carry a claim together
@@ -59,9 +59,9 @@ def judge(claim: str, passage: str, about: str = "") -> Judgement:
 
     Returns:
         `supported`: every number, date, unit and name of the claim stands in the passage near each other, the
-        polarity agrees and at least `SUPPORTED_COVER` of its words do. `partial`: no fact contradicts but
-        words are missing, or the passage is less sure than the claim. `unsupported`: a fact is missing or
-        contradicted, or the words are not there.
+        polarity agrees and one sentence has its words. `partial`: no fact contradicts but words are missing
+        or of another sentence, or the passage is less sure than the claim. `unsupported`: a fact is missing
+        or contradicted, or the words are not there.
     """
     terms = _to_be_found(claim, about)
     if not terms:
