@@ -147,7 +147,7 @@ def _at_every_depth(stack: ScratchStack, query_id: str, text: str, gold: Sequenc
 
 
 def _ranked(stack: ScratchStack, query_id: str, text: str, plan: Plan) -> Any:
-    from retrieval.recall import rank, token_cache
+    from retrieval.ranking import rank, token_cache
     from retrieval.tiers import get_reader
 
     settings = get_settings().retrieval

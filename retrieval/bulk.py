@@ -104,7 +104,7 @@ def import_documents(
             writer.catch_up()
             with db.write() as session:
                 _go_live(session, scope, collection_id, original["blob_hash"])
-    merge_aside(db)  # a batch is a graph, and each question walks all of them
+    merge_aside(db)  # a batch is a segment, and each question searches all of them
     return done
 
 

@@ -18,7 +18,8 @@ from retrieval.neighbours import Neighbour, that_fit
 from retrieval.open_names import answered_for_each
 from retrieval.pack import Candidate, Dropped, Selection, diversify, fit
 from retrieval.query_outcome import Outcome, Prepared
-from retrieval.recall import Ranked, Ranking, encoded_text
+from retrieval.ranking import Ranked, Ranking
+from retrieval.recall import encoded_text
 from retrieval.relevance import Question
 from retrieval.rerank import Scored
 from retrieval.sentence_scores import score_sentences

@@ -23,7 +23,7 @@ from retrieval.measure_slices import Asked, against_best_route, by_kind
 from retrieval.scratch import CorpusDocument, ScratchStack, scratch_stack
 
 if TYPE_CHECKING:
-    from retrieval.recall import Ranking
+    from retrieval.ranking import Ranking
 
 Qrels = Mapping[str, Mapping[str, float]]
 Measure = Callable[[Sequence[str], Mapping[str, float]], float]
@@ -237,7 +237,7 @@ def _ask_all(
     stack: ScratchStack, asked: Sequence[tuple[str, str]], judged: Qrels, unanswerable: Sequence[str]
 ) -> dict[str, Any]:
     from retrieval.filters import Filters
-    from retrieval.recall import rank
+    from retrieval.ranking import rank
     from retrieval.tiers import get_reader
 
     final, by_route = Tally(), {route: Tally() for route in Route}

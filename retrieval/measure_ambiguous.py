@@ -107,7 +107,7 @@ def _ask(
     stack: ScratchStack, questions: Sequence[Mapping[str, Any]], weights: Sequence[float]
 ) -> tuple[dict[str, Any], dict[str, list[float]]]:
     from retrieval.filters import Filters
-    from retrieval.recall import rank
+    from retrieval.ranking import rank
     from retrieval.searches import prepare_question
     from retrieval.tiers import get_reader
 

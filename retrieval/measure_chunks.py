@@ -149,7 +149,7 @@ class _Asker:
 
     def best(self, text: str) -> Pieces:
         from retrieval.filters import Filters
-        from retrieval.recall import rank
+        from retrieval.ranking import rank
 
         ranking = rank(self._stack.db, self._reader, self._scope, text=text, filters=Filters(), wanted=TOP)
         pieces: list[tuple[str, Span]] = []

@@ -24,7 +24,7 @@ from core.settings import get_settings
 from ingest.peers import peer_python
 from retrieval.measure_ingest import BESIDE, PEER_FOLDER, PEERS
 from retrieval.measure_lexical import Side, typical
-from retrieval.measure_query_load import load_over
+from retrieval.measure_query_load import over_processes
 from retrieval.measure_texts import made_passages, made_questions
 
 SEED = 20_260_119
@@ -39,7 +39,6 @@ LIMIT = {
 _SLOW_QUESTIONS = 10  # a side that scores every passage in Python is asked so few
 _WHOLE_QUESTIONS = 20  # the first time, each of their passages is encoded
 _DIMENSION = 384
-_LOAD, _ARRIVALS = 0.7, 400  # as in `measure_query_child`
 Note = Callable[[str], None]
 Figures = dict[str, Any]
 
@@ -85,9 +84,8 @@ def bench_query(
                 compared["under_load"] = ours.ask(mode="load")
                 if keep is not None:  # another process can only answer from an index that stays
                     with _ours(place, kept=True) as second:
-                        compared["under_load_of_two_processes"] = load_over(
-                            (ours, second), questions, share=_LOAD, arrivals=_ARRIVALS
-                        )
+                        both = over_processes((ours, second), questions)
+                        compared["under_load_of_two_processes"] = both
                 note("with encoder and rerank")
                 compared["whole"] = _alone([ours.ask(mode="whole", count=_WHOLE_QUESTIONS)])
     return {

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import random
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,9 @@ from ingest.encode import get_encoder
 from retrieval.bulk import BulkDocument, import_documents
 from retrieval.filters import Filters
 from retrieval.language import question_language
-from retrieval.recall import Merged, Stopwatch, rank, recall_and_fuse
+from retrieval.measure_query_load import at_random
+from retrieval.ranking import rank
+from retrieval.recall import Merged, Stopwatch, recall_and_fuse
 from retrieval.relevance import Question, terms
 from retrieval.scratch import ScratchStack, scratch_stack
 from retrieval.searches import LazyQuestion
@@ -29,8 +29,6 @@ from retrieval.writer import VectorSpace
 
 SHOWN = 10
 _THREADS = 2
-_LOAD = 0.7
-_ARRIVALS = 400
 _WARM_ROUNDS = 12
 _DONE = "imported"
 
@@ -114,28 +112,8 @@ class Bench:
         raise AssertionError("the machine is too busy to make the token vectors of 20 questions' passages")
 
     def under_load(self) -> Any:
-        """Questions come at random, at a share of what two clients get through; waiting counts."""
-
-        def timed(number: int, due: float) -> float:
-            self.ask(number, Stopwatch())
-            return (time.perf_counter() - due) * 1000
-
-        with ThreadPoolExecutor(_THREADS) as pool:
-            begun = time.perf_counter()
-            list(pool.map(lambda n: self.ask(n, Stopwatch()), range(len(self._questions))))
-            rate = _LOAD * len(self._questions) / (time.perf_counter() - begun)
-            source = random.Random(1)  # noqa: S311 - arrival times, no secret
-            due, waiting = time.perf_counter(), list[Any]()
-            for number in range(_ARRIVALS):
-                due += source.expovariate(rate)
-                time.sleep(max(0.0, due - time.perf_counter()))
-                waiting.append(pool.submit(timed, number, due))
-            ms = sorted(one.result() for one in waiting)
-        p50, p99 = ms[len(ms) // 2], ms[int(len(ms) * 0.99)]
-        return {
-            "per_s": round(rate, 1), "p50_ms": round(p50, 2), "p99_ms": round(p99, 2),
-            "p99_over_p50": round(p99 / p50, 2),
-        }  # fmt: skip
+        """Questions at random for two threads of this process."""
+        return at_random(lambda number: self.ask(number, Stopwatch()), len(self._questions), at_once=_THREADS)
 
 
 def _import(stack: ScratchStack, place: Path) -> None:

@@ -1,57 +1,66 @@
-"""Questions at random on several processes that answer, as an operator runs several retrieval workers."""
+"""Questions that come at random, at a share of what whoever answers them gets through; waiting counts."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any
 
 from retrieval.measure_lexical import Side
 
+SHARE = 0.7
+_ARRIVALS = 400
+_PASSES = 2  # over all questions, to see what is got through
 _SEED = 1
 
 
-def load_over(sides: Sequence[Side], questions: int, *, share: float, arrivals: int) -> dict[str, Any]:
-    """Ask at a share of what the processes get through together; waiting counts.
+def at_random(answer: Callable[[int], object], questions: int, *, at_once: int) -> dict[str, Any]:
+    """Ask at `SHARE` of the rate that is reached when a question always waits.
 
     Args:
-        sides: processes that answer `{"mode": "one", "number": n}`, one question at a time each.
+        answer: answers a question by its number; called by `at_once` threads.
         questions: how many there are; they are asked in turn.
-        share: of the rate at which they answer when they always have a question.
-        arrivals: questions that come, at exponential intervals.
+        at_once: threads.
 
     Returns:
-        `per_s`, `p50_ms`, `p99_ms` and their ratio.
+        `per_s`, `p50_ms`, `p99_ms` and their ratio, from when a question came.
     """
-    idle: SimpleQueue[Side] = SimpleQueue()
-    for side in sides:
-        idle.put(side)
 
-    def answered(number: int, due: float) -> float:
-        side = idle.get()
-        try:
-            side.ask(mode="one", number=number)
-        finally:
-            idle.put(side)
+    def timed(number: int, due: float) -> float:
+        answer(number % questions)
         return (time.perf_counter() - due) * 1000
 
-    with ThreadPoolExecutor(len(sides)) as pool:
-        list(pool.map(lambda n: answered(n, 0.0), range(questions)))  # warm
+    with ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(answer, range(questions)))  # warm
         begun = time.perf_counter()
-        list(pool.map(lambda n: answered(n, 0.0), range(2 * questions)))
-        rate = share * 2 * questions / (time.perf_counter() - begun)
+        list(pool.map(answer, [*range(questions)] * _PASSES))
+        rate = SHARE * _PASSES * questions / (time.perf_counter() - begun)
         source = random.Random(_SEED)  # noqa: S311 - arrival times, no secret
         due, waiting = time.perf_counter(), list[Any]()
-        for number in range(arrivals):
+        for number in range(_ARRIVALS):
             due += source.expovariate(rate)
             time.sleep(max(0.0, due - time.perf_counter()))
-            waiting.append(pool.submit(answered, number, due))
+            waiting.append(pool.submit(timed, number, due))
         ms = sorted(one.result() for one in waiting)
     p50, p99 = ms[len(ms) // 2], ms[int(len(ms) * 0.99)]
     return {
         "per_s": round(rate, 1), "p50_ms": round(p50, 2), "p99_ms": round(p99, 2),
         "p99_over_p50": round(p99 / p50, 2),
     }  # fmt: skip
+
+
+def over_processes(sides: Sequence[Side], questions: int) -> dict[str, Any]:
+    """`at_random` over processes that answer one question at a time each, as several retrieval workers do."""
+    idle: SimpleQueue[Side] = SimpleQueue()
+    for side in sides:
+        idle.put(side)
+
+    def answer(number: int) -> None:
+        side = idle.get()
+        side.ask(mode="one", number=number)
+        idle.put(side)  # not after an error: that side has ended
+
+    return at_random(answer, questions, at_once=len(sides))

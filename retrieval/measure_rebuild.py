@@ -167,7 +167,7 @@ class _Asking:
 
     def _rank(self, text: str) -> Any:
         from retrieval.filters import Filters
-        from retrieval.recall import rank
+        from retrieval.ranking import rank
 
         scope = Scope(self._stack.scope.tenant_id, (self._stack.collection_id,), "bench")
         return rank(self._stack.db, self._reader, scope, text=text, filters=Filters(), wanted=_WANTED)

@@ -11,7 +11,7 @@ from retrieval.followup import Rewritten
 from retrieval.pack import Dropped
 from retrieval.profile import ProfileInForce
 from retrieval.query_repository import StoredQuery
-from retrieval.recall import Ranking
+from retrieval.ranking import Ranking
 
 
 @dataclass(frozen=True, slots=True)

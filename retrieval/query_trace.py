@@ -9,7 +9,7 @@ from retrieval.depth import losses
 from retrieval.evidence_choice import TOO_OLD
 from retrieval.query_outcome import Outcome, Prepared
 from retrieval.query_repository import StoredQuery
-from retrieval.recall import Ranking
+from retrieval.ranking import Ranking
 from retrieval.variants import WEIGHT
 
 LATE = "late"  # the search did not wait any longer for what a model was to write

@@ -38,7 +38,7 @@ from retrieval.queries import page_of
 from retrieval.query_outcome import Outcome, Prepared
 from retrieval.query_repository import StoredQuery
 from retrieval.query_trace import LATE, late_rewrite, trace_of
-from retrieval.recall import Ranking, rank
+from retrieval.ranking import Ranking, rank
 from retrieval.recall_store import keep_question
 from retrieval.search_page import search_page, search_payload
 from retrieval.source_dates import too_old

@@ -230,7 +230,7 @@ def _variables(folder: Path, socket: Path) -> dict[str, str | None]:
 def _forget() -> None:
     for cached in _CACHES:
         cached.cache_clear()
-    from retrieval.recall import token_cache
+    from retrieval.ranking import token_cache
     from retrieval.tiers import forget_reader
 
     forget_reader()

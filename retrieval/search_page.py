@@ -9,7 +9,7 @@ from retrieval.evidence_choice import diversified
 from retrieval.queries import page_of
 from retrieval.query_outcome import Outcome, Prepared
 from retrieval.query_trace import trace_of
-from retrieval.recall import Ranked, Ranking
+from retrieval.ranking import Ranked, Ranking
 
 
 def search_page(prepared: Prepared, ranking: Ranking) -> Outcome:

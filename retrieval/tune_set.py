@@ -22,7 +22,8 @@ from retrieval.language import across
 from retrieval.measure import Measure, Qrels, ndcg, read_corpus, read_jsonl, read_qrels, reciprocal_rank
 from retrieval.profile import ProfileInForce, built_in
 from retrieval.profiles import profile_of
-from retrieval.recall import Stopwatch, encode_packed, encoded_text, packed_of, recall_and_fuse, token_cache
+from retrieval.ranking import encode_packed, packed_of, token_cache
+from retrieval.recall import Stopwatch, encoded_text, recall_and_fuse
 from retrieval.rerank import score_head
 from retrieval.scratch import scratch_stack
 from retrieval.searches import LazyQuestion, SnapshotSource

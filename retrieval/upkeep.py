@@ -1,4 +1,4 @@
-"""The beat's entries that keep tiers as they should be: uses counted, moves made, recall watched, few graphs.
+"""The beat's entries that keep tiers as they should be: uses counted, moves made, recall watched, merges.
 
 They run in the maintenance worker, apart from every query. A round that is still at work when the next one
 is due goes on alone.
@@ -49,7 +49,7 @@ def tend() -> None:
 
 @get_app().task(name=MERGE)
 def merge() -> None:
-    """Merge hot segments, so that a question walks few graphs."""
+    """Merge hot segments, so that a question searches few."""
     with _alone(_merging) as free:
         if free:
             from retrieval.side_merge import merge_aside

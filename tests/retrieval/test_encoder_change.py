@@ -33,7 +33,7 @@ from retrieval.build_task import run_build
 from retrieval.filters import Filters
 from retrieval.lease import WriterLease
 from retrieval.manifest import IndexFolder, Manifest
-from retrieval.recall import rank, token_cache
+from retrieval.ranking import rank, token_cache
 from retrieval.tasks import index_jobs, unindex_document
 from retrieval.tiers import IndexReader, _load_encoder
 from tests.retrieval.test_index_tasks import do, put, waiting

@@ -41,7 +41,7 @@ from retrieval.live import live_passages
 from retrieval.profile import BUILT_IN, built_in
 from retrieval.profiles import add_profile, apply_profile, roll_back_profile
 from retrieval.queries import get_search_result, submit_query
-from retrieval.recall import rank, token_cache
+from retrieval.ranking import rank, token_cache
 from retrieval.scratch import ScratchStack, scratch_stack
 from retrieval.tiers import get_reader
 from retrieval.variants import Variant
@@ -506,7 +506,7 @@ def test_a_configured_cross_encoder_has_the_last_word(
     def likes_archives(_question: str, texts: Sequence[str]) -> np.ndarray:
         return np.array([float("archive" in text) for text in texts], np.float32)
 
-    monkeypatch.setattr("retrieval.recall.configured_reranker", lambda: likes_archives)
+    monkeypatch.setattr("retrieval.ranking.configured_reranker", lambda: likes_archives)
     query_id = ask(stack, "How often is the cooling pump serviced?", task="search")
     with stack.db.read() as session:
         result = get_search_result(session, stack.scope, query_id)

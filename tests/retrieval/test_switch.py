@@ -13,7 +13,7 @@ from core.models import DocumentRow
 from ingest.service import BlobStore, new_version, register_upload
 from retrieval import recall
 from retrieval.filters import Filters
-from retrieval.recall import rank
+from retrieval.ranking import rank
 from retrieval.scratch import ScratchStack, scratch_stack
 from retrieval.tiers import get_reader
 

@@ -19,7 +19,7 @@ from retrieval.measure import ndcg, read_jsonl, read_qrels
 from retrieval.profile import BUILT_IN, built_in, parse_profile
 from retrieval.profiles import add_profile, apply_profile, roll_back_profile
 from retrieval.queries import get_search_result, submit_query
-from retrieval.recall import rank
+from retrieval.ranking import rank
 from retrieval.scratch import CorpusDocument, ScratchStack, scratch_stack
 from retrieval.tiers import get_reader
 from retrieval.tune import MIN_QUESTIONS, held_out, ranking, tune
