@@ -45,7 +45,7 @@ SEED = 20261201
 # Page cache of ours. A memory plan grants more; but the rounds repeat their questions, whose originals are
 # not to come from the cache for that alone: at a million, 96 bytes a vector had nine of ten of them.
 CACHE_PER_VECTOR = 16
-# The first 400 that the seed makes were asked while structures and their constants were chosen, so others are.
+# The first 400 that the seed makes were asked while structures and constants were chosen, so others are.
 _SEEN, _QUERIES = 400, 800
 _K = 10
 Note = Callable[[str], None]
